@@ -1,0 +1,21 @@
+# Copyright The Kvasir authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# The program. Commands are an object library, so that the tests can link them too.
+file(GLOB cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
+list(FILTER cli_sources EXCLUDE REGEX "/main\\.cpp$")
+
+if(EXISTS "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
+  find_package(CLI11 REQUIRED)
+  add_executable(kvasir "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
+  set_target_properties(kvasir PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  if(cli_sources)
+    add_library(kvasir_cli OBJECT ${cli_sources})
+    target_link_libraries(kvasir_cli PUBLIC kvasir_eval CLI11::CLI11)
+    target_compile_definitions(kvasir_cli PUBLIC KVASIR_VERSION="${PROJECT_VERSION}")
+    target_link_libraries(kvasir PRIVATE kvasir_cli)
+  else()
+    target_link_libraries(kvasir PRIVATE kvasir_eval CLI11::CLI11)
+    target_compile_definitions(kvasir PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")
+  endif()
+endif()

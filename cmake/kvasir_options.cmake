@@ -1,0 +1,21 @@
+# Copyright The Kvasir authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Compile options of every target of ours, in one interface target.
+add_library(kvasir_options INTERFACE)
+target_include_directories(kvasir_options INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_compile_options(kvasir_options INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+if(KVASIR_WERROR)
+  target_compile_options(kvasir_options INTERFACE -Werror)
+endif()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
+  set(KVASIR_X86 ON)
+  target_compile_definitions(kvasir_options INTERFACE KVASIR_X86=1)
+endif()
+
+if(KVASIR_SANITIZE)
+  target_compile_options(kvasir_options INTERFACE -fsanitize=${KVASIR_SANITIZE} -fno-sanitize-recover=all
+                                                  -fno-omit-frame-pointer)
+  target_link_options(kvasir_options INTERFACE -fsanitize=${KVASIR_SANITIZE})
+endif()

@@ -1,0 +1,52 @@
+# Copyright The Kvasir authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# A room is a folder under src/ and one static library kvasir_<room>.
+
+# kvasir_room(NAME DEPENDENCY...): the library of src/NAME, on top of the named rooms. A room without sources is an
+# interface library, so the house stands while rooms are being built.
+function(kvasir_room name)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
+  if(sources)
+    add_library(kvasir_${name} STATIC ${sources})
+    kvasir_simd_flags(${sources})
+  else()
+    add_library(kvasir_${name} INTERFACE)
+  endif()
+  kvasir_link(${name} kvasir_options)
+  foreach(dependency IN LISTS ARGN)
+    kvasir_link(${name} kvasir_${dependency})
+  endforeach()
+endfunction()
+
+# kvasir_link(NAME LIBRARY...) and kvasir_define(NAME DEFINITION...), for the users of the room too.
+function(kvasir_link name)
+  kvasir_reach(${name} reach)
+  target_link_libraries(kvasir_${name} ${reach} ${ARGN})
+endfunction()
+
+function(kvasir_define name)
+  kvasir_reach(${name} reach)
+  target_compile_definitions(kvasir_${name} ${reach} ${ARGN})
+endfunction()
+
+function(kvasir_reach name result)
+  get_target_property(type kvasir_${name} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    set(${result} INTERFACE PARENT_SCOPE)
+  else()
+    set(${result} PUBLIC PARENT_SCOPE)
+  endif()
+endfunction()
+
+# One file per instruction set: only name-avx2.cpp is compiled for AVX2, and only called after the processor was asked.
+function(kvasir_simd_flags)
+  if(NOT KVASIR_X86)
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "-avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    endif()
+  endforeach()
+endfunction()

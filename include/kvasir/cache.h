@@ -1,0 +1,132 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mixed-precision paged cache. For each sequence, layer and KV head, tokens lie in absolute order:
+//
+//   [0, S) sink, 16 bit | [S, t_p) packed pages of 64 tokens | [t_p, t) recent, 16 bit
+//
+// The packed boundary is a pure function of position (packed_boundary below), so a token sees the past in the same
+// state whether the prompt came in one call, in chunks of 7 or token by token.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvasir/codec.h"
+
+namespace kvasir {
+
+// Everything the cache and attention need to know about one layer. Filled by the host from the attention node.
+struct LayerGeometry {
+  int heads = 0;         // query heads
+  int kv_heads = 0;      // KV heads; heads is a multiple
+  int key_dim = 0;       // channels of q and k
+  int value_dim = 0;     // channels of v and of the output
+  float scale = 1.0f;    // score = scale * q.k
+  float softcap = 0.0f;  // > 0: score = softcap * tanh(score / softcap)
+  int window = 0;        // > 0: a query at p sees keys at positions > p - window
+  std::vector<float> sink_logits;  // one learned logit per query head, or empty
+
+  int group() const { return heads / kv_heads; }
+  bool operator==(const LayerGeometry&) const = default;
+};
+
+struct Geometry {
+  std::vector<LayerGeometry> layers;
+};
+
+// One rule of `--kv-layers`, or a protection that a codec brings by default.
+struct LayerOverride {
+  int first = 0, last = 0;  // inclusive; negative counts from the end (-1 is the last layer)
+  std::string key, value;   // codec names
+};
+
+// What the user asked for, in names. `resolve` in cache/layer_codecs.h turns it into one codec per layer and side.
+struct CacheOptions {
+  std::string key = "turbo4", value = "turbo4";  // --kv K[,V]
+  std::vector<LayerOverride> overrides;          // --kv-layers; later ones win
+  bool protect = true;                           // the codec's default protections (cache/layer_codecs.h)
+  int sink = 64;                                 // --sink
+  int recent = 256;                              // --recent
+  size_t budget = 0;                             // bytes the pool may hand out; 0 = no limit
+};
+
+// Parses `K[,V]` and `0-1,-2--1:q8[,V];...` of the command line. Throws Error invalid_argument.
+void parse_kv(const std::string& text, CacheOptions& options);
+void parse_kv_layers(const std::string& text, CacheOptions& options);
+
+// t_p for a query at `position`: S + P floor(max(0, b - S - W) / P), b the start of the query's aligned block of 64.
+int64_t packed_boundary(int64_t position, int sink, int recent);
+
+// What a sequence of `tokens` takes, by part. Computed by the same functions that the pool uses.
+struct CacheSize {
+  size_t pages = 0;       // packed pages
+  size_t windows = 0;     // sink and recent, 16 bit, as allocated
+  size_t bytes_f16 = 0;   // the same tokens in a plain 16-bit cache
+  size_t total() const { return pages + windows; }
+  // Bits per stored value with windows, scales and protections, at this length.
+  double bits_per_value() const { return bytes_f16 ? 16.0 * double(total()) / double(bytes_f16) : 0.0; }
+};
+CacheSize plan_size(const Geometry& geometry, const CacheOptions& options, int64_t tokens);
+
+// The largest number of tokens for which plan_size stays within `budget` bytes.
+int64_t plan_max_tokens(const Geometry& geometry, const CacheOptions& options, size_t budget);
+
+using SequenceId = int32_t;
+
+// Counters since construction; the CLI logs them and every JSON result carries them.
+struct CacheStats {
+  uint64_t nonfinite = 0;     // K or V values that were NaN or infinite (or beyond f16) and were saturated
+  uint64_t pages_packed = 0;
+  // Largest |mean| / deviation seen over the packed key pages of each layer: what `center` protected against.
+  std::vector<float> key_offset_ratio;
+};
+
+class CacheImpl;
+
+// Not thread safe: one thread appends and attends; the work inside is split over threads (attention.h).
+class Cache {
+ public:
+  // Throws Error: what `make_codec` throws for a codec that doesn't fit a layer's head dim, invalid_argument for
+  // negative windows or a layer range outside the model.
+  Cache(Geometry geometry, CacheOptions options);
+  ~Cache();
+  Cache(Cache&&) noexcept;
+  Cache& operator=(Cache&&) noexcept;
+
+  SequenceId create();
+  // A second sequence with the same tokens: packed pages are shared, windows copied.
+  SequenceId fork(SequenceId source);
+  void remove(SequenceId sequence);
+  // Keeps the longest prefix of at most `tokens` tokens from which the sequence can go on exactly as if the rest had
+  // never been there, and returns its length; the caller feeds the rest again. Any position of the last aligned block of
+  // 64 is exact; further back, 16-bit tokens that the state would need are packed already, and the sink window is kept.
+  int64_t truncate(SequenceId sequence, int64_t tokens);
+
+  int64_t length(SequenceId sequence) const;  // tokens of the sequence, by its last layer
+  const Geometry& geometry() const;
+  const CacheOptions& options() const;
+  const Codec& codec(int layer, Side side) const;
+
+  // Throws Error out_of_memory before anything is allocated if `tokens` more tokens of `sequence` can't fit.
+  void reserve(SequenceId sequence, int64_t tokens);
+
+  CacheSize size() const;                     // what the pool has handed out now; bytes_f16 for the live tokens
+  CacheSize size(SequenceId sequence) const;  // shared pages counted in full
+  CacheStats stats() const;
+  // Codecs in words, one line per run of equal layers: "layers 2-27: K turbo4, V turbo4".
+  std::string describe() const;
+
+  CacheImpl& impl() { return *impl_; }
+  const CacheImpl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<CacheImpl> impl_;
+};
+
+}  // namespace kvasir

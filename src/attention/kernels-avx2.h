@@ -1,0 +1,52 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The AVX2 + FMA + F16C kernels behind avx2_kernels(). Head dims and the counts of raw segments are multiples of 8.
+//
+// Rules for every *-avx2.cpp file: no function of a standard or shared header that isn't an intrinsic, all helpers
+// with internal linkage (page_view.h says why).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/kernels.h"
+#include "attention/page_view.h"
+
+namespace kvasir::avx2 {
+
+// Levels (0..255) of `cells` cells of one block from `first_cell` on: cell i to out + i * stride, in the order of
+// page_layout.h, [8 vectors][32 bytes].
+void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
+
+// What multiplies levels: x as 16-bit integers, x[i] = scale * integer. `sum` is that of the integers.
+struct Quantized {
+  float scale;
+  int sum;
+};
+// n is a multiple of 8, at most kMaxHeadDim. Each group of 4 is written in the order 0 2 1 3, see sum_levels.
+Quantized quantize_row(const float* x, int n, int16_t* out);
+
+void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
+                KernelScratch& scratch);
+void gather_page(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,
+                 KernelScratch& scratch);
+
+// As in Kernels, but with strides (in elements), and scores are added to.
+void add_score_halves(HalfKind kind, const uint16_t* k, int k_stride, int tokens, int dim, const float* q, int q_stride,
+                      int rows, float* scores);
+void add_gather_halves(HalfKind kind, const uint16_t* v, int v_stride, int tokens, int dim, const float* weights,
+                       int rows, float* out, int out_stride);
+void score_halves(HalfKind kind, const uint16_t* k, int tokens, int dim, const float* q, int rows, float* scores);
+void gather_halves(HalfKind kind, const uint16_t* v, int tokens, int dim, const float* weights, int rows, float* out);
+
+float softmax_step(float* scores, int tokens, float* max, float* sum);
+
+void key_tile(const SideLayout& layout, const std::byte* page, float* kt, KernelScratch& scratch);
+void key_tile_halves(HalfKind kind, const uint16_t* k, int tokens, int dim, float* kt);
+void value_tile(const SideLayout& layout, const std::byte* page, float* v, KernelScratch& scratch);
+void value_tile_halves(HalfKind kind, const uint16_t* v, int tokens, int dim, float* out);
+void tile_scores(const float* q, int rows, int dim, const float* kt, float* scores);
+void tile_gather(const float* weights, int rows, int tokens, const float* v, int dim, float* out);
+
+}  // namespace kvasir::avx2

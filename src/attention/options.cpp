@@ -1,0 +1,33 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "attention/kernels.h"
+#include "kvasir/attention.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+
+std::string to_string(SimdLevel level) { return level == SimdLevel::avx2 ? "avx2" : "scalar"; }
+
+AttentionOptions AttentionOptions::from_environment(int threads) {
+  if (threads < 1) throw Error(ErrorCode::invalid_argument, "-t takes 1 or more threads, got " + std::to_string(threads));
+  AttentionOptions options;
+  options.threads = threads;
+  const char* reference = std::getenv("KVASIR_REFERENCE");
+  options.reference = reference && std::string(reference) == "1";
+  const char* simd = std::getenv("KVASIR_SIMD");
+  if (!simd || !*simd) {
+    options.simd = simd_available(SimdLevel::avx2) ? SimdLevel::avx2 : SimdLevel::scalar;
+    return options;
+  }
+  for (SimdLevel level : {SimdLevel::scalar, SimdLevel::avx2})
+    if (simd == to_string(level)) {
+      kernels_for(level);  // throws if this machine or build lacks it
+      options.simd = level;
+      return options;
+    }
+  throw Error(ErrorCode::invalid_argument, "KVASIR_SIMD takes scalar or avx2 in this version, got '" + std::string(simd) + "'");
+}
+
+}  // namespace kvasir

@@ -1,0 +1,41 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "attention/page_view.h"
+
+namespace kvasir {
+
+SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment) {
+  const SegmentLayout& from = layout.segments[size_t(segment)];
+  SegmentView view{};
+  view.first = from.first;
+  view.count = from.count;
+  view.bits = from.bits;
+  view.half = from.half;
+  view.step = 1.0f;
+  if (from.codebook == nullptr) {
+    view.raw = reinterpret_cast<const uint16_t*>(page + from.codes);
+    return view;
+  }
+  view.codes = page + from.codes;
+  view.level = from.codebook->identity ? nullptr : from.codebook->level.data();
+  view.offset = from.codebook->offset;
+  view.step = from.codebook->step;
+  const bool zeros = layout.codec.has_zero_point();
+  if (layout.codec.scale_span == ScaleSpan::token) {
+    view.token_scales = layout.token_scales(page, segment);
+    if (zeros) view.token_zeros = layout.token_zeros(page, segment);
+  } else if (layout.codec.scale_span == ScaleSpan::channel) {
+    for (int block = 0; block < kBlocksPerPage; ++block) {
+      view.channel_scales[block] = layout.channel_scales(page, block) + from.first;
+      if (zeros) view.channel_zeros[block] = layout.channel_zeros(page, block) + from.first;
+    }
+  }
+  return view;
+}
+
+PageView view_page(const SideLayout& layout, const std::byte* page) {
+  return {layout.codec.side, layout.dim(), int(layout.segments.size()),
+          layout.codec.center ? layout.means(page) : nullptr};
+}
+
+}  // namespace kvasir

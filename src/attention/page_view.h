@@ -1,0 +1,41 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A packed page with every pointer worked out, as plain data. Kernels read pages only through it: files compiled for
+// a newer instruction set must not instantiate inline functions of shared headers, since the linker keeps one copy of
+// each and could keep theirs for processors that lack the set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/page_layout.h"
+
+namespace kvasir {
+
+struct SegmentView {
+  int first, count, bits;
+  HalfKind half;
+  const uint16_t* raw;     // [64 tokens][count] where bits == 16, else null
+  const std::byte* codes;  // [2 blocks][count / 8 cells] of 32 * bits bytes each
+  const uint8_t* level;    // [2^bits]; null where the level is the code itself
+  int offset;
+  float step;
+  // f16; null where the codec has none: then the scale is 1 and the zero point 0.
+  const uint16_t* token_scales;                    // [64]
+  const uint16_t* token_zeros;                     // [64]
+  const uint16_t* channel_scales[kBlocksPerPage];  // [count]
+  const uint16_t* channel_zeros[kBlocksPerPage];   // [count]
+};
+
+SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment);
+
+struct PageView {
+  Side side;
+  int dim, segments;
+  const uint16_t* mean;  // f16 [dim], null unless the codec is centered
+};
+
+PageView view_page(const SideLayout& layout, const std::byte* page);
+
+}  // namespace kvasir

@@ -1,0 +1,188 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "attention/partial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "codec/page_codec.h"
+
+namespace kvasir {
+namespace {
+
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+// Up to here each page is read in the integer domain; above, turning it into a float tile pays off.
+constexpr int kFewRows = 48;
+
+// Per thread, so that attention doesn't allocate from step to step.
+struct Workspace {
+  KernelScratch kernel;
+  std::vector<float> q, mapped_q, scores, tile;
+};
+
+Workspace& workspace(int rows, int key_dim, int value_dim) {
+  static thread_local Workspace space;
+  space.q.resize(size_t(rows) * size_t(key_dim));
+  space.mapped_q.resize(space.q.size());
+  space.scores.resize(size_t(rows) * kPageTokens);
+  space.tile.resize(size_t(kPageTokens) * size_t(std::max(key_dim, value_dim)));
+  return space;
+}
+
+// One pass over a slice.
+class SlicePass {
+ public:
+  SlicePass(const Kernels& kernels, const HeadView& view, const QueryBlock& block, Partial& partial)
+      : kernels_(kernels),
+        view_(view),
+        layer_(*view.layer),
+        block_(block),
+        partial_(partial),
+        group_(view.layer->group()),
+        rows_(block.tokens * group_),
+        few_(rows_ <= kFewRows),
+        space_(workspace(rows_, layer_.key_dim, layer_.value_dim)) {
+    const int dim = layer_.key_dim;
+    for (int r = 0; r < rows_; ++r) {
+      float* q = space_.q.data() + r * dim;
+      const float* from = block.row(r, group_);
+      for (int c = 0; c < dim; ++c) q[c] = from[c] * layer_.scale;
+      std::copy(q, q + dim, space_.mapped_q.data() + r * dim);
+      map_forward(view.codecs->key.codec, space_.mapped_q.data() + r * dim);
+    }
+  }
+
+  void page(int index) {
+    const int64_t first = view_.pages_start + int64_t(index) * kPageTokens;
+    if (hidden(first, kPageTokens)) return;
+    const SideLayout &key = view_.codecs->key, &value = view_.codecs->value;
+    const std::byte* bytes = view_.pages[index].bytes();
+    float* scores = space_.scores.data();
+    if (few_) {
+      kernels_.score_page(key, bytes, space_.mapped_q.data(), rows_, scores, space_.kernel);
+    } else {
+      kernels_.key_tile(key, bytes, space_.tile.data(), space_.kernel);
+      kernels_.tile_scores(space_.mapped_q.data(), rows_, key.dim(), space_.tile.data(), scores);
+    }
+    float* out = value.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
+    softmax(first, kPageTokens);
+    if (few_) {
+      kernels_.gather_page(value, bytes + key.bytes, scores, rows_, out, space_.kernel);
+    } else {
+      kernels_.value_tile(value, bytes + key.bytes, space_.tile.data(), space_.kernel);
+      kernels_.tile_gather(scores, rows_, kPageTokens, space_.tile.data(), value.dim(), out);
+    }
+  }
+
+  void halves(const uint16_t* k, const uint16_t* v, int64_t first, int64_t count) {
+    for (int64_t done = 0; done < count; done += kPageTokens) {
+      const int tokens = int(std::min<int64_t>(kPageTokens, count - done));
+      chunk(k + done * layer_.key_dim, v + done * layer_.value_dim, first + done, tokens);
+    }
+  }
+
+ private:
+  bool hidden(int64_t first, int tokens) const {
+    return first > block_.position + block_.tokens - 1 || first + tokens <= first_visible(layer_, block_.position);
+  }
+
+  void chunk(const uint16_t* k, const uint16_t* v, int64_t first, int tokens) {
+    if (hidden(first, tokens)) return;
+    const HalfKind key_kind = view_.codecs->key_window(), value_kind = view_.codecs->value_window();
+    float* scores = space_.scores.data();
+    if (few_) {
+      kernels_.score_halves(key_kind, k, tokens, layer_.key_dim, space_.q.data(), rows_, scores);
+      softmax(first, tokens);
+      kernels_.gather_halves(value_kind, v, tokens, layer_.value_dim, scores, rows_, partial_.raw.data());
+    } else {
+      kernels_.key_tile_halves(key_kind, k, tokens, layer_.key_dim, space_.tile.data());
+      kernels_.tile_scores(space_.q.data(), rows_, layer_.key_dim, space_.tile.data(), scores);
+      softmax(first, tokens);
+      kernels_.value_tile_halves(value_kind, v, tokens, layer_.value_dim, space_.tile.data());
+      kernels_.tile_gather(scores, rows_, tokens, space_.tile.data(), layer_.value_dim, partial_.raw.data());
+    }
+  }
+
+  // Masks, caps and exponentiates the scores of `tokens` tokens from `first` on, and rescales what was gathered.
+  void softmax(int64_t first, int tokens) {
+    const int dim = layer_.value_dim;
+    for (int r = 0; r < rows_; ++r) {
+      float* scores = space_.scores.data() + r * kPageTokens;
+      if (layer_.softcap > 0)
+        for (int t = 0; t < tokens; ++t) scores[t] = layer_.softcap * std::tanh(scores[t] / layer_.softcap);
+      const int64_t position = block_.position + r / group_;
+      const int64_t visible_end = std::clamp<int64_t>(position + 1 - first, 0, tokens);
+      const int64_t visible_begin = std::clamp<int64_t>(first_visible(layer_, position) - first, 0, visible_end);
+      for (int64_t t = 0; t < visible_begin; ++t) scores[t] = kHidden;
+      for (int64_t t = visible_end; t < tokens; ++t) scores[t] = kHidden;
+      const float factor = kernels_.softmax_step(scores, tokens, &partial_.max[size_t(r)], &partial_.sum[size_t(r)]);
+      if (factor == 1.0f) continue;
+      for (int c = 0; c < dim; ++c) {
+        partial_.raw[size_t(r * dim + c)] *= factor;
+        partial_.mapped[size_t(r * dim + c)] *= factor;
+      }
+    }
+  }
+
+  const Kernels& kernels_;
+  const HeadView& view_;
+  const LayerGeometry& layer_;
+  const QueryBlock& block_;
+  Partial& partial_;
+  const int group_, rows_;
+  const bool few_;
+  Workspace& space_;
+};
+
+}  // namespace
+
+void Partial::reset(int row_count, int value_dim) {
+  rows = row_count;
+  max.assign(size_t(rows), kHidden);
+  sum.assign(size_t(rows), 0.0f);
+  raw.assign(size_t(rows) * size_t(value_dim), 0.0f);
+  mapped.assign(raw.size(), 0.0f);
+}
+
+void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
+                  Partial& partial) {
+  partial.reset(block.tokens * view.layer->group(), view.layer->value_dim);
+  SlicePass pass(kernels, view, block, partial);
+  if (slice.sink) pass.halves(view.sink_k, view.sink_v, 0, view.sink_tokens);
+  for (int page = slice.first_page; page < slice.last_page; ++page) pass.page(page);
+  if (slice.recent) pass.halves(view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
+}
+
+void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count) {
+  const LayerGeometry& layer = *view.layer;
+  const int dim = layer.value_dim, group = layer.group();
+  std::vector<float> mapped(static_cast<size_t>(dim));
+  for (int r = 0; r < block.tokens * group; ++r) {
+    const size_t row = size_t(r);
+    const float learned = layer.sink_logits.empty() ? kHidden : layer.sink_logits[size_t(view.head * group + r % group)];
+    float best = learned;
+    for (int i = 0; i < count; ++i) best = std::max(best, parts[i].max[row]);
+    float total = learned == kHidden ? 0.0f : std::exp(learned - best);
+    float* out = block.out_row(r, group, dim);
+    std::fill(out, out + dim, 0.0f);
+    std::fill(mapped.begin(), mapped.end(), 0.0f);
+    for (int i = 0; i < count; ++i) {
+      if (parts[i].max[row] == kHidden) continue;
+      const float weight = std::exp(parts[i].max[row] - best);
+      total += weight * parts[i].sum[row];
+      for (int c = 0; c < dim; ++c) {
+        out[c] += weight * parts[i].raw[row * size_t(dim) + size_t(c)];
+        mapped[size_t(c)] += weight * parts[i].mapped[row * size_t(dim) + size_t(c)];
+      }
+    }
+    if (view.codecs->value.codec.map != MapKind::identity) {
+      map_inverse(view.codecs->value.codec, mapped.data());
+      for (int c = 0; c < dim; ++c) out[c] += mapped[size_t(c)];
+    }
+    const float inverse = 1.0f / total;
+    for (int c = 0; c < dim; ++c) out[c] *= inverse;
+  }
+}
+
+}  // namespace kvasir

@@ -1,0 +1,36 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "attention/head_view.h"
+#include "attention/kernels.h"
+
+namespace kvasir {
+
+// Unnormalised attention of some rows over some of the past: running maximum, sum of exponentials, and the weighted
+// values in two bases, since windows are stored unmapped and pages mapped. Parts of the same rows merge by
+// log-sum-exp in any order.
+struct Partial {
+  int rows = 0;
+  std::vector<float> max, sum;     // [rows]
+  std::vector<float> raw, mapped;  // [rows, value_dim]
+
+  void reset(int row_count, int value_dim);
+};
+
+// A slice of the past: which of the view's runs to read.
+struct Slice {
+  bool sink = true, recent = true;
+  int first_page = 0, last_page = 0;  // [first, last)
+};
+
+// Reads the slice for every row of the block, on any of the two kernel paths (few rows: integer domain; many: tiles).
+void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
+                  Partial& partial);
+
+// Merges parts of the same rows, maps the output back once and writes it.
+void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count);
+
+}  // namespace kvasir

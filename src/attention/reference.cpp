@@ -1,0 +1,76 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attention/head_view.h"
+#include "codec/page_codec.h"
+
+namespace kvasir {
+namespace {
+
+// The visible past of a head, decoded: rows of double.
+struct DenseHead {
+  std::vector<float> k, v;  // [tokens, dim]
+  std::vector<int64_t> positions;
+
+  void add_halves(const HeadView& view, const uint16_t* keys, const uint16_t* values, int64_t first, int64_t tokens) {
+    const int dk = view.layer->key_dim, dv = view.layer->value_dim;
+    for (int64_t t = 0; t < tokens; ++t) {
+      positions.push_back(first + t);
+      for (int c = 0; c < dk; ++c) k.push_back(half_to_float(view.codecs->key_window(), keys[t * dk + c]));
+      for (int c = 0; c < dv; ++c) v.push_back(half_to_float(view.codecs->value_window(), values[t * dv + c]));
+    }
+  }
+  void add_page(const HeadView& view, int page) {
+    const SideLayout &key = view.codecs->key, &value = view.codecs->value;
+    k.resize(k.size() + size_t(kPageTokens * key.dim()));
+    v.resize(v.size() + size_t(kPageTokens * value.dim()));
+    decode_page(key, view.pages[page].bytes(), k.data() + k.size() - size_t(kPageTokens * key.dim()));
+    decode_page(value, view.pages[page].bytes() + key.bytes, v.data() + v.size() - size_t(kPageTokens * value.dim()));
+    for (int t = 0; t < kPageTokens; ++t) positions.push_back(view.pages_start + int64_t(page) * kPageTokens + t);
+  }
+};
+
+void attend_row(const HeadView& view, const DenseHead& past, const float* q, int64_t position, int head, float* out) {
+  const LayerGeometry& layer = *view.layer;
+  const int dk = layer.key_dim, dv = layer.value_dim;
+  const int64_t oldest = first_visible(layer, position);
+  const double hidden = -std::numeric_limits<double>::infinity();
+  std::vector<double> scores(past.positions.size(), hidden);
+  double best = layer.sink_logits.empty() ? hidden : double(layer.sink_logits[size_t(head)]);
+  for (size_t t = 0; t < scores.size(); ++t) {
+    if (past.positions[t] > position || past.positions[t] < oldest) continue;
+    double dot = 0;
+    for (int c = 0; c < dk; ++c) dot += double(q[c]) * double(past.k[t * size_t(dk) + size_t(c)]);
+    dot *= double(layer.scale);
+    if (layer.softcap > 0) dot = double(layer.softcap) * std::tanh(dot / double(layer.softcap));
+    scores[t] = dot;
+    best = std::max(best, dot);
+  }
+  std::vector<double> sum(size_t(dv), 0.0);
+  double total = layer.sink_logits.empty() ? 0.0 : std::exp(double(layer.sink_logits[size_t(head)]) - best);
+  for (size_t t = 0; t < scores.size(); ++t) {
+    const double weight = std::exp(scores[t] - best);
+    if (weight == 0) continue;
+    total += weight;
+    for (int c = 0; c < dv; ++c) sum[size_t(c)] += weight * double(past.v[t * size_t(dv) + size_t(c)]);
+  }
+  for (int c = 0; c < dv; ++c) out[c] = float(sum[size_t(c)] / total);
+}
+
+}  // namespace
+
+void attend_reference(const HeadView& view, const QueryBlock& block) {
+  DenseHead past;
+  past.add_halves(view, view.sink_k, view.sink_v, 0, view.sink_tokens);
+  for (int page = 0; page < view.page_count; ++page) past.add_page(view, page);
+  past.add_halves(view, view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
+  const int group = view.layer->group();
+  for (int r = 0; r < block.tokens * group; ++r)
+    attend_row(view, past, block.row(r, group), block.position + r / group, view.head * group + r % group,
+               block.out_row(r, group, view.layer->value_dim));
+}
+
+}  // namespace kvasir

@@ -1,0 +1,164 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kvasir/cache.h"
+
+#include <algorithm>
+
+#include "cache/cache_impl.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+SequenceState fresh_sequence(CacheImpl& impl) {
+  size_t bytes = 0;
+  for (const LayerGeometry& layer : impl.geometry.layers) bytes += window_bytes(layer, impl.options);
+  impl.pool.require(bytes);
+  SequenceState state;
+  for (const LayerGeometry& layer : impl.geometry.layers)
+    state.layers.emplace_back(Window(impl.pool, layer, impl.options), layer.kv_heads);
+  return state;
+}
+
+// Whether the layer can be cut to `tokens` and go on as if it had never been longer.
+bool exact_at(const CacheImpl& impl, size_t index, const LayerState& state, int64_t tokens) {
+  if (tokens >= state.length) return true;
+  const CacheOptions& options = impl.options;
+  if (state.packed_end(options.sink) > packed_boundary(tokens, options.sink, options.recent)) return false;
+  const int window = impl.geometry.layers[index].window;
+  return window == 0 || options.sink + state.dropped_pages * kPageTokens <= std::max<int64_t>(tokens - window + 1, options.sink);
+}
+
+void cut(LayerState& state, int64_t tokens, bool keep_pages) {
+  state.length = std::min(state.length, tokens);
+  if (keep_pages) return;
+  state.packed_pages = state.dropped_pages = 0;
+  for (auto& pages : state.pages) pages.clear();
+}
+
+void add_layer_size(const CacheImpl& impl, size_t index, const LayerState& state, CacheSize& size) {
+  const LayerGeometry& layer = impl.geometry.layers[index];
+  for (const auto& pages : state.pages) size.pages += pages.size() * impl.codecs[index].page_bytes();
+  size.windows += window_bytes(layer, impl.options);
+  const int64_t seen = layer.window > 0 ? std::min<int64_t>(state.length, layer.window) : state.length;
+  size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
+}
+
+}  // namespace
+
+CacheImpl::CacheImpl(Geometry geometry_in, CacheOptions options_in)
+    : geometry(std::move(geometry_in)),
+      options(std::move(options_in)),
+      codecs(resolve_codecs(geometry, options)),
+      pool(options.budget) {
+  stats.key_offset_ratio.assign(geometry.layers.size(), 0.0f);
+}
+
+SequenceState& CacheImpl::sequence(SequenceId id) {
+  const auto found = sequences.find(id);
+  if (found == sequences.end())
+    throw Error(ErrorCode::invalid_argument, "no sequence " + std::to_string(id) + " in this cache");
+  return found->second;
+}
+
+Cache::Cache(Geometry geometry, CacheOptions options)
+    : impl_(std::make_unique<CacheImpl>(std::move(geometry), std::move(options))) {}
+Cache::~Cache() = default;
+Cache::Cache(Cache&&) noexcept = default;
+Cache& Cache::operator=(Cache&&) noexcept = default;
+
+SequenceId Cache::create() {
+  impl_->sequences.emplace(impl_->next_id, fresh_sequence(*impl_));
+  return impl_->next_id++;
+}
+
+SequenceId Cache::fork(SequenceId source) {
+  const SequenceState& from = impl_->sequence(source);
+  size_t bytes = 0;
+  for (const LayerGeometry& layer : impl_->geometry.layers) bytes += window_bytes(layer, impl_->options);
+  impl_->pool.require(bytes);
+  SequenceState copy;
+  for (const LayerState& layer : from.layers) {
+    LayerState& state = copy.layers.emplace_back(layer.window.clone(), int(layer.pages.size()));
+    state.length = layer.length;
+    state.packed_pages = layer.packed_pages;
+    state.dropped_pages = layer.dropped_pages;
+    state.pages = layer.pages;
+  }
+  impl_->sequences.emplace(impl_->next_id, std::move(copy));
+  return impl_->next_id++;
+}
+
+void Cache::remove(SequenceId id) {
+  impl_->sequence(id);
+  impl_->sequences.erase(id);
+}
+
+int64_t Cache::truncate(SequenceId id, int64_t tokens) {
+  SequenceState& state = impl_->sequence(id);
+  if (tokens < 0) throw Error(ErrorCode::invalid_argument, "can't truncate to " + std::to_string(tokens) + " tokens");
+  bool exact = true;
+  for (size_t i = 0; i < state.layers.size(); ++i) exact = exact && exact_at(*impl_, i, state.layers[i], tokens);
+  const int64_t kept = exact ? tokens : std::min<int64_t>(tokens, impl_->options.sink);
+  for (LayerState& layer : state.layers) cut(layer, kept, exact);
+  return length(id);
+}
+
+int64_t Cache::length(SequenceId id) const { return impl_->sequence(id).layers.back().length; }
+const Geometry& Cache::geometry() const { return impl_->geometry; }
+const CacheOptions& Cache::options() const { return impl_->options; }
+
+const Codec& Cache::codec(int layer, Side side) const {
+  const LayerCodecs& codecs = impl_->codecs.at(size_t(layer));
+  return side == Side::key ? codecs.key.codec : codecs.value.codec;
+}
+
+void Cache::reserve(SequenceId id, int64_t tokens) {
+  const SequenceState& state = impl_->sequence(id);
+  size_t bytes = 0;
+  for (size_t i = 0; i < state.layers.size(); ++i) {
+    const LayerGeometry& layer = impl_->geometry.layers[i];
+    // New pages are allocated before old ones of a sliding window are dropped, so drops don't count here.
+    const PageCount after = page_count(layer, impl_->options, state.layers[i].length + tokens);
+    const int64_t fresh = std::max<int64_t>(0, after.packed - std::max(state.layers[i].packed_pages, after.dropped));
+    bytes += size_t(fresh) * size_t(layer.kv_heads) * impl_->codecs[i].page_bytes();
+  }
+  impl_->pool.require(bytes);
+}
+
+CacheSize Cache::size() const {
+  CacheSize size;
+  for (const auto& [id, state] : impl_->sequences)
+    for (size_t i = 0; i < state.layers.size(); ++i) add_layer_size(*impl_, i, state.layers[i], size);
+  size.pages = impl_->pool.used() - size.windows;  // shared pages once
+  return size;
+}
+
+CacheSize Cache::size(SequenceId id) const {
+  CacheSize size;
+  const SequenceState& state = impl_->sequence(id);
+  for (size_t i = 0; i < state.layers.size(); ++i) add_layer_size(*impl_, i, state.layers[i], size);
+  return size;
+}
+
+CacheStats Cache::stats() const { return impl_->stats; }
+
+std::string Cache::describe() const {
+  std::string text;
+  const auto line = [&](size_t first, size_t last) {
+    const auto name = [](const SideLayout& side) { return side.codec.name + (side.codec.center ? " (page mean removed)" : ""); };
+    const LayerCodecs& codecs = impl_->codecs[first];
+    text += "layers " + std::to_string(first) + "-" + std::to_string(last) + ": K " + name(codecs.key) + ", V " +
+            name(codecs.value) + "\n";
+  };
+  size_t first = 0;
+  for (size_t i = 1; i <= impl_->codecs.size(); ++i)
+    if (i == impl_->codecs.size() || impl_->codecs[i].key.codec != impl_->codecs[first].key.codec ||
+        impl_->codecs[i].value.codec != impl_->codecs[first].value.codec) {
+      line(first, i - 1);
+      first = i;
+    }
+  return text;
+}
+
+}  // namespace kvasir

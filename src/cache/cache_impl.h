@@ -1,0 +1,54 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cache behind kvasir/cache.h, as attention sees it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "cache/layer_codecs.h"
+#include "cache/page.h"
+#include "cache/pool.h"
+#include "cache/window.h"
+#include "kvasir/cache.h"
+
+namespace kvasir {
+
+// One layer of one sequence.
+struct LayerState {
+  explicit LayerState(Window window, int kv_heads) : window(std::move(window)), pages(size_t(kv_heads)) {}
+
+  int64_t length = 0;        // tokens
+  int64_t packed_pages = 0;  // per head, dropped ones included
+  int64_t dropped_pages = 0;
+  Window window;
+  std::vector<std::vector<PageRef>> pages;  // [kv_heads][packed - dropped]; page i covers S + 64 (dropped + i) ...
+
+  // First position that is not in a page: t_p, and where the recent window starts.
+  int64_t packed_end(int sink) const { return sink + packed_pages * kPageTokens; }
+};
+
+struct SequenceState {
+  std::vector<LayerState> layers;
+};
+
+class CacheImpl {
+ public:
+  CacheImpl(Geometry geometry, CacheOptions options);
+
+  SequenceState& sequence(SequenceId id);  // throws Error invalid_argument
+  const SequenceState& sequence(SequenceId id) const { return const_cast<CacheImpl*>(this)->sequence(id); }
+
+  const Geometry geometry;
+  const CacheOptions options;
+  const std::vector<LayerCodecs> codecs;  // per layer
+  Pool pool;                              // before sequences: they return their slots to it
+  std::map<SequenceId, SequenceState> sequences;
+  SequenceId next_id = 0;
+  CacheStats stats;
+};
+
+}  // namespace kvasir

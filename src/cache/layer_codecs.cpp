@@ -1,0 +1,106 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/layer_codecs.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+int absolute_layer(int layer, int layers) { return layer < 0 ? layers + layer : layer; }
+
+void check(const Geometry& geometry, const CacheOptions& options) {
+  if (geometry.layers.empty()) throw Error(ErrorCode::invalid_argument, "the model has no attention layers");
+  if (options.sink < 0 || options.recent < 0)
+    throw Error(ErrorCode::invalid_argument, "--sink and --recent take 0 or more tokens, got " +
+                                                 std::to_string(options.sink) + " and " +
+                                                 std::to_string(options.recent));
+  const int layers = int(geometry.layers.size());
+  for (const LayerOverride& rule : options.overrides) {
+    const int first = absolute_layer(rule.first, layers), last = absolute_layer(rule.last, layers);
+    if (first < 0 || last >= layers || first > last)
+      throw Error(ErrorCode::invalid_argument, "--kv-layers names layers " + std::to_string(rule.first) + " to " +
+                                                   std::to_string(rule.last) + ", the model has 0 to " +
+                                                   std::to_string(layers - 1));
+  }
+}
+
+Codec codec_for(const std::string& name, Side side, int dim, bool protect) {
+  Codec codec = make_codec(name, side, dim);
+  if (!protect) codec.center = false;
+  return codec;
+}
+
+}  // namespace
+
+std::vector<LayerCodecs> resolve_codecs(const Geometry& geometry, const CacheOptions& options) {
+  check(geometry, options);
+  const int layers = int(geometry.layers.size());
+  std::vector<LayerCodecs> resolved;
+  for (int layer = 0; layer < layers; ++layer) {
+    std::string key = options.key, value = options.value;
+    for (const LayerOverride& rule : options.overrides)
+      if (layer >= absolute_layer(rule.first, layers) && layer <= absolute_layer(rule.last, layers)) {
+        key = rule.key;
+        value = rule.value;
+      }
+    const LayerGeometry& shape = geometry.layers[size_t(layer)];
+    resolved.push_back({SideLayout(codec_for(key, Side::key, shape.key_dim, options.protect)),
+                        SideLayout(codec_for(value, Side::value, shape.value_dim, options.protect))});
+  }
+  return resolved;
+}
+
+int recent_capacity(const CacheOptions& options) { return options.recent + 2 * kPageTokens; }
+
+size_t window_bytes(const LayerGeometry& layer, const CacheOptions& options) {
+  const size_t rows = size_t(options.sink) + size_t(recent_capacity(options));
+  return 2 * rows * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
+}
+
+int64_t packed_boundary(int64_t position, int sink, int recent) {
+  const int64_t block = position / kPageTokens * kPageTokens;
+  return sink + kPageTokens * (std::max<int64_t>(0, block - sink - recent) / kPageTokens);
+}
+
+PageCount page_count(const LayerGeometry& layer, const CacheOptions& options, int64_t tokens) {
+  if (tokens <= 0) return {};
+  const int64_t last_block = (tokens - 1) / kPageTokens * kPageTokens;
+  PageCount count;
+  count.packed = (packed_boundary(last_block, options.sink, options.recent) - options.sink) / kPageTokens;
+  if (layer.window > 0) {
+    // Queries from last_block on see positions > last_block - window: pages that end at or before are gone.
+    const int64_t unseen = last_block - layer.window + 1 - options.sink;
+    count.dropped = std::clamp<int64_t>(unseen / kPageTokens, 0, count.packed);
+  }
+  return count;
+}
+
+CacheSize plan_size(const Geometry& geometry, const CacheOptions& options, int64_t tokens) {
+  const std::vector<LayerCodecs> codecs = resolve_codecs(geometry, options);
+  CacheSize size;
+  for (size_t i = 0; i < codecs.size(); ++i) {
+    const LayerGeometry& layer = geometry.layers[i];
+    size.pages += size_t(page_count(layer, options, tokens).live()) * size_t(layer.kv_heads) * codecs[i].page_bytes();
+    size.windows += window_bytes(layer, options);
+    const int64_t seen = layer.window > 0 ? std::min<int64_t>(tokens, layer.window) : tokens;
+    size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
+  }
+  return size;
+}
+
+int64_t plan_max_tokens(const Geometry& geometry, const CacheOptions& options, size_t budget) {
+  constexpr int64_t kMost = int64_t(1) << 40;
+  if (plan_size(geometry, options, 1).total() > budget) return 0;
+  int64_t low = 1, high = kMost;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (plan_size(geometry, options, middle).total() <= budget ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace kvasir

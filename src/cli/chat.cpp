@@ -1,0 +1,102 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// kvasir chat: talk in the terminal.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/conversation.h"
+#include "cli/effective_config.h"
+#include "cli/model_flags.h"
+#include "cli/terminal.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct ChatFlags {
+  ModelFlags model;
+  CacheFlags cache;
+  SamplingFlags sampling;
+  std::string system;
+  int64_t most_tokens = -1;
+};
+
+// The next line typed; false at the end of input.
+bool read_message(std::string& line) {
+  if (isatty(STDIN_FILENO) == 1) {
+    fmt::print(stderr, "> ");
+    std::fflush(stderr);
+  }
+  return bool(std::getline(std::cin, line));
+}
+
+void note_turn(const Conversation::Turn& turn, const Cache& cache) {
+  const CacheSize size = cache.size();
+  note(fmt::format("[{} tokens read ({} reused) in {:.1f} s, {} at {:.1f}/s, stopped by {}; KV cache {} of {} in f16]",
+                   turn.fed_tokens, turn.reused_tokens, turn.prefill_seconds, turn.answer.tokens.size(),
+                   turn.answer.tokens_per_second(), to_string(turn.answer.stop), format_bytes(size.total()),
+                   format_bytes(size.bytes_f16)));
+}
+
+void chat(const ChatFlags& flags) {
+  check_model_flags(flags.model);
+  check_sampling_flags(flags.sampling);
+  if (flags.most_tokens < -1 || flags.most_tokens == 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
+  const CacheOptions options = cache_options(flags.cache);
+  const std::shared_ptr<Model> model = load_model(flags.model);
+  Engine engine(model, engine_options(flags.model, *model, options));
+  note_cache(engine.cache(), engine.options().context, engine.options().threads);
+  Conversation conversation(engine, flags.system);
+  Sampler sampler(flags.sampling);
+  note("Type a message; /exit or Ctrl-D ends, Ctrl-C stops an answer.");
+
+  bool offsets_noted = false;
+  for (std::string line; read_message(line);) {
+    if (line == "/exit") break;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const InterruptGuard interrupt;
+    try {
+      const Conversation::Turn turn = conversation.say(line, sampler, flags.most_tokens, interrupt, [](std::string_view piece) {
+        std::fwrite(piece.data(), 1, piece.size(), stdout);
+        std::fflush(stdout);
+      });
+      std::fputc('\n', stdout);
+      std::fflush(stdout);
+      if (!offsets_noted && engine.cache().stats().pages_packed > 0) {
+        note_key_offsets(engine.cache());
+        offsets_noted = true;
+      }
+      note_turn(turn, engine.cache());
+      if (turn.answer.stop == StopReason::context_full)
+        note(fmt::format("the context of {} tokens is full, the answer was cut; start anew or raise -c", engine.options().context));
+    } catch (const Error& error) {
+      // The conversation stands as before this message; a shorter one may still fit.
+      const bool may_go_on = error.code() == ErrorCode::context_full || error.code() == ErrorCode::out_of_memory;
+      if (!may_go_on || isatty(STDIN_FILENO) != 1) throw;
+      note(std::string("kvasir: ") + error.what());
+    }
+  }
+}
+
+}  // namespace
+
+void add_chat(CLI::App& program) {
+  const auto flags = std::make_shared<ChatFlags>();
+  CLI::App* command = program.add_subcommand("chat", "talk with a model in the terminal");
+  add_model_flags(*command, flags->model);
+  add_cache_flags(*command, flags->cache);
+  add_sampling_flags(*command, flags->sampling);
+  command->add_option("-n,--predict,--n-predict", flags->most_tokens, "most tokens of one answer; -1: until the model ends")
+      ->capture_default_str();
+  command->add_option("--system", flags->system, "a system message (also -sys)");
+  command->callback([flags] { chat(*flags); });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,28 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/codec_list.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/cache_flags.h"
+#include "kvasir/error.h"
+
+namespace kvasir::cli {
+
+std::vector<NamedOptions> parse_codec_list(const std::string& text, const CacheOptions& base) {
+  std::vector<NamedOptions> list;
+  std::istringstream names(text + ",");
+  for (std::string name; std::getline(names, name, ',');) {
+    if (std::ranges::any_of(list, [&](const NamedOptions& other) { return other.name == name; }))
+      throw Error(ErrorCode::invalid_argument, "--kv names '" + name + "' twice");
+    NamedOptions entry{name, base};
+    std::string pair = name;
+    std::ranges::replace(pair, '/', ',');
+    as_argument([&] { parse_kv(pair, entry.options); });
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,223 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/page_codec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "transform/signed_fwht.h"
+
+namespace kvasir {
+namespace {
+
+uint16_t* halves(std::byte* page, size_t offset) { return reinterpret_cast<uint16_t*>(page + offset); }
+
+// The stored pair of one span and the codes of its values. `stride` walks the span's values.
+struct Fitted {
+  uint16_t scale = 0, zero = 0;
+};
+
+Fitted fit_min_max(const Codebook& book, const float* y, int count, int stride, uint8_t* codes) {
+  float low = y[0], high = y[0];
+  for (int i = 1; i < count; ++i) {
+    low = std::min(low, y[i * stride]);
+    high = std::max(high, y[i * stride]);
+  }
+  const float top = float(book.levels() - 1);
+  const Fitted fitted{float_to_f16((high - low) / top), float_to_f16(low)};
+  // Codes are chosen against the stored, rounded numbers: rounding them costs nothing but their own error.
+  const float scale = f16_to_float(fitted.scale), zero = f16_to_float(fitted.zero);
+  const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
+  for (int i = 0; i < count; ++i)
+    codes[i] = uint8_t(std::clamp(std::nearbyint((y[i * stride] - zero) * inverse), 0.0f, top));
+  return fitted;
+}
+
+Fitted fit_absmax(const Codebook& book, const float* y, int count, int stride, uint8_t* codes) {
+  float peak = 0;
+  for (int i = 0; i < count; ++i) peak = std::max(peak, std::abs(y[i * stride]));
+  const float top = float(book.levels() - 1 - book.offset);
+  const Fitted fitted{float_to_f16(peak / top), 0};
+  const float scale = f16_to_float(fitted.scale);
+  const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
+  for (int i = 0; i < count; ++i)
+    codes[i] = uint8_t(float(book.offset) + std::clamp(std::nearbyint(y[i * stride] * inverse), -top, top));
+  return fitted;
+}
+
+// Nearest levels of y / rms, then the scale that the codec asks for.
+Fitted fit_gaussian(const Codebook& book, ScaleFit fit, const float* y, int count, int stride, uint8_t* codes) {
+  double energy = 0;
+  for (int i = 0; i < count; ++i) energy += double(y[i * stride]) * double(y[i * stride]);
+  if (energy == 0) {
+    std::memset(codes, 0, size_t(count));
+    return {};
+  }
+  const float inverse = float(1.0 / std::sqrt(energy / count));
+  const int edges = int(book.edges.size());
+  double cross = 0, power = 0;
+  for (int i = 0; i < count; ++i) {
+    const float u = y[i * stride] * inverse;
+    int code = 0;
+    for (int e = 0; e < edges; ++e) code += u >= book.edges[size_t(e)];
+    codes[i] = uint8_t(code);
+    const double c = book.value(code);
+    cross += c * double(y[i * stride]);
+    power += c * c;
+  }
+  double scale = std::sqrt(energy / count);
+  if (fit == ScaleFit::unbiased) scale = energy / cross;
+  if (fit == ScaleFit::least_squares) scale = cross / power;
+  return {float_to_f16(float(scale)), 0};
+}
+
+Fitted fit_span(const Codebook& book, ScaleFit fit, const float* y, int count, int stride, uint8_t* codes) {
+  switch (fit) {
+    case ScaleFit::min_max: return fit_min_max(book, y, count, stride, codes);
+    case ScaleFit::absmax: return fit_absmax(book, y, count, stride, codes);
+    default: return fit_gaussian(book, fit, y, count, stride, codes);
+  }
+}
+
+// codes is [64 tokens, count].
+void pack_segment(const SideLayout& layout, const SegmentLayout& segment, const uint8_t* codes, std::byte* page) {
+  uint8_t cell[kCellVectors * kVectorCodes];
+  for (int block = 0; block < kBlocksPerPage; ++block)
+    for (int c0 = 0; c0 < segment.cells(); ++c0) {
+      for (int t = 0; t < kBlockTokens; ++t)
+        for (int c = 0; c < kCellChannels; ++c) {
+          const CodePlace place = code_place(layout.codec.side, t, c);
+          cell[place.vector * kVectorCodes + place.byte] =
+              codes[(block * kBlockTokens + t) * segment.count + c0 * kCellChannels + c];
+        }
+      pack_cell(segment.bits, cell, page + segment.cell(block, c0));
+    }
+}
+
+void encode_segment(const SideLayout& layout, int index, const float* y, std::byte* page) {
+  const SegmentLayout& segment = layout.segments[size_t(index)];
+  const Codec& codec = layout.codec;
+  const int dim = codec.dim;
+  if (!segment.codebook) {
+    uint16_t* out = halves(page, segment.codes);
+    for (int t = 0; t < kPageTokens; ++t)
+      for (int c = 0; c < segment.count; ++c)
+        out[t * segment.count + c] = float_to_half(segment.half, y[t * dim + segment.first + c]);
+    return;
+  }
+  std::vector<uint8_t> codes(size_t(kPageTokens) * size_t(segment.count));
+  if (codec.scale_span == ScaleSpan::token) {
+    for (int t = 0; t < kPageTokens; ++t) {
+      const Fitted fitted = fit_span(*segment.codebook, codec.scale_fit, y + t * dim + segment.first, segment.count, 1,
+                                     codes.data() + t * segment.count);
+      halves(page, layout.scales)[index * kPageTokens + t] = fitted.scale;
+      if (codec.has_zero_point()) halves(page, layout.zeros)[index * kPageTokens + t] = fitted.zero;
+    }
+  } else {
+    uint8_t column[kBlockTokens];
+    for (int block = 0; block < kBlocksPerPage; ++block)
+      for (int c = 0; c < segment.count; ++c) {
+        const Fitted fitted = fit_span(*segment.codebook, codec.scale_fit,
+                                       y + block * kBlockTokens * dim + segment.first + c, kBlockTokens, dim, column);
+        halves(page, layout.scales)[block * dim + segment.first + c] = fitted.scale;
+        if (codec.has_zero_point()) halves(page, layout.zeros)[block * dim + segment.first + c] = fitted.zero;
+        for (int t = 0; t < kBlockTokens; ++t) codes[size_t((block * kBlockTokens + t) * segment.count + c)] = column[t];
+      }
+  }
+  pack_segment(layout, segment, codes.data(), page);
+}
+
+void remove_mean(const SideLayout& layout, float* y, std::byte* page) {
+  const int dim = layout.dim();
+  for (int c = 0; c < dim; ++c) {
+    double sum = 0;
+    for (int t = 0; t < kPageTokens; ++t) sum += double(y[t * dim + c]);
+    const uint16_t stored = float_to_f16(float(sum / kPageTokens));
+    halves(page, layout.mean)[c] = stored;
+    const float mean = f16_to_float(stored);
+    for (int t = 0; t < kPageTokens; ++t) y[t * dim + c] -= mean;
+  }
+}
+
+float decoded(const SideLayout& layout, int index, const std::byte* page, int t, int c, int code) {
+  const SegmentLayout& segment = layout.segments[size_t(index)];
+  const bool by_token = layout.codec.scale_span == ScaleSpan::token;
+  const int block = t / kBlockTokens;
+  const float scale = f16_to_float(by_token ? layout.token_scales(page, index)[t]
+                                            : layout.channel_scales(page, block)[segment.first + c]);
+  const float zero = !layout.codec.has_zero_point() ? 0.0f
+                                                    : f16_to_float(by_token ? layout.token_zeros(page, index)[t]
+                                                                            : layout.channel_zeros(page, block)[segment.first + c]);
+  return segment.codebook->value(code) * scale + zero;
+}
+
+}  // namespace
+
+void encode_page(const SideLayout& layout, const float* x, std::byte* page) {
+  const int dim = layout.dim();
+  std::vector<float> y(x, x + size_t(kPageTokens) * size_t(dim));
+  for (int t = 0; t < kPageTokens; ++t) map_forward(layout.codec, y.data() + t * dim);
+  if (layout.codec.center) remove_mean(layout, y.data(), page);
+  for (int i = 0; i < int(layout.segments.size()); ++i) encode_segment(layout, i, y.data(), page);
+}
+
+void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* y) {
+  const int dim = layout.dim();
+  uint8_t cell[kCellVectors * kVectorCodes];
+  for (int index = 0; index < int(layout.segments.size()); ++index) {
+    const SegmentLayout& segment = layout.segments[size_t(index)];
+    if (!segment.codebook) {
+      const auto* in = reinterpret_cast<const uint16_t*>(page + segment.codes);
+      for (int t = 0; t < kPageTokens; ++t)
+        for (int c = 0; c < segment.count; ++c)
+          y[t * dim + segment.first + c] = half_to_float(segment.half, in[t * segment.count + c]);
+      continue;
+    }
+    for (int block = 0; block < kBlocksPerPage; ++block)
+      for (int c0 = 0; c0 < segment.cells(); ++c0) {
+        unpack_cell(segment.bits, page + segment.cell(block, c0), cell);
+        for (int t = 0; t < kBlockTokens; ++t)
+          for (int c = 0; c < kCellChannels; ++c) {
+            const CodePlace place = code_place(layout.codec.side, t, c);
+            const int token = block * kBlockTokens + t, channel = c0 * kCellChannels + c;
+            y[token * dim + segment.first + channel] =
+                decoded(layout, index, page, token, channel, cell[place.vector * kVectorCodes + place.byte]);
+          }
+      }
+  }
+  if (!layout.codec.center) return;
+  for (int t = 0; t < kPageTokens; ++t)
+    for (int c = 0; c < dim; ++c) y[t * dim + c] += f16_to_float(layout.means(page)[c]);
+}
+
+void decode_page(const SideLayout& layout, const std::byte* page, float* x) {
+  decode_page_mapped(layout, page, x);
+  for (int t = 0; t < kPageTokens; ++t) map_inverse(layout.codec, x + t * layout.dim());
+}
+
+void map_forward(const Codec& codec, float* x) {
+  if (codec.map == MapKind::signed_fwht) SignedFwht::of(codec.dim).forward(x);
+}
+
+void map_inverse(const Codec& codec, float* y) {
+  if (codec.map == MapKind::signed_fwht) SignedFwht::of(codec.dim).inverse(y);
+}
+
+float offset_ratio(int dim, const float* x) {
+  double offset = 0, spread = 0;
+  for (int c = 0; c < dim; ++c) {
+    double sum = 0, square = 0;
+    for (int t = 0; t < kPageTokens; ++t) {
+      sum += double(x[t * dim + c]);
+      square += double(x[t * dim + c]) * double(x[t * dim + c]);
+    }
+    const double mean = sum / kPageTokens;
+    offset += mean * mean;
+    spread += std::max(0.0, square / kPageTokens - mean * mean);
+  }
+  return spread > 0 ? float(std::sqrt(offset / spread)) : 0.0f;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,78 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/npy_file.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string_view>
+
+#include "base/half.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+template <typename Value>
+Value value_at(const std::string& bytes, size_t offset) {
+  Value value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+// The Python dictionary of the header: {'descr': '<f4', 'fortran_order': False, 'shape': (1000, 128), }
+std::string entry(const std::string& header, const std::string& pattern) {
+  std::smatch match;
+  return std::regex_search(header, match, std::regex(pattern)) ? match[1].str() : std::string();
+}
+
+}  // namespace
+
+NpyMatrix read_npy(const std::string& path) {
+  const auto fail = [&](ErrorCode code, const std::string& what) { throw Error(code, "`" + path + "` " + what); };
+  if (!std::filesystem::is_regular_file(path)) fail(ErrorCode::not_found, "isn't a file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(ErrorCode::io, "can't be opened for reading");
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  if (bytes.size() < 12 || !std::string_view(bytes).starts_with("\x93NUMPY")) fail(ErrorCode::corrupt, "isn't a .npy file");
+  const bool short_header = bytes[6] == 1;
+  const size_t start = short_header ? 10 : 12;
+  const size_t length = short_header ? value_at<uint16_t>(bytes, 8) : value_at<uint32_t>(bytes, 8);
+  if (length > bytes.size() - start) fail(ErrorCode::corrupt, "is cut off inside its header");
+  const std::string header = bytes.substr(start, length);
+
+  const std::string type = entry(header, "'descr'\\s*:\\s*'([^']*)'"), shape = entry(header, "'shape'\\s*:\\s*\\(([^)]*)\\)");
+  if (type != "<f2" && type != "<f4" && type != "<f8") fail(ErrorCode::unsupported, "holds '" + type + "'; <f2, <f4 and <f8 work");
+  if (entry(header, "'fortran_order'\\s*:\\s*(\\w+)") != "False") fail(ErrorCode::unsupported, "is in Fortran order; save it in C order");
+
+  std::vector<int64_t> extents;
+  const std::regex number("\\d{1,12}");
+  for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it) extents.push_back(std::stoll(it->str()));
+  if (extents.size() < 2 || extents.back() < 1 || extents.back() > 65536)
+    fail(ErrorCode::unsupported, "has the shape (" + shape + "); rows of vectors are needed");
+  const size_t width = size_t(type[2] - '0'), available = (bytes.size() - start - length) / width;
+  NpyMatrix matrix;
+  matrix.dim = int(extents.back());
+  matrix.rows = 1;
+  for (size_t i = 0; i + 1 < extents.size(); ++i) {
+    const bool fits = size_t(extents[i]) <= available;  // before the product, which could wrap
+    if (fits) matrix.rows *= extents[i];
+    if (!fits || size_t(matrix.rows) > available) fail(ErrorCode::corrupt, "holds fewer numbers than its shape says");
+  }
+  const size_t count = size_t(matrix.rows) * size_t(matrix.dim);
+  if (count > available) fail(ErrorCode::corrupt, "holds fewer numbers than its shape says");
+  matrix.values.resize(count);
+  for (size_t i = 0, offset = start + length; i < count; ++i, offset += width) {
+    float& value = matrix.values[i];
+    value = width == 2   ? f16_to_float(value_at<uint16_t>(bytes, offset))
+            : width == 4 ? value_at<float>(bytes, offset)
+                         : float(value_at<double>(bytes, offset));
+    if (!std::isfinite(value)) fail(ErrorCode::invalid_argument, "holds NaN or infinity");
+  }
+  return matrix;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,53 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small GGUF files with random weights, for architectures that no small model exists of. Written through the public
+// gguf API; a byte-level vocabulary makes them tokenize and speak (nonsense).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace kvasir::test {
+
+// A folder that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline constexpr int kTinyVocabulary = 264;  // 256 bytes, <s>, </s>, <unk> and padding
+
+struct TinyModel {
+  std::string_view architecture = "llama";  // a literal: llama, qwen2, qwen3, gemma2, gemma3, gpt-oss, mpt
+  int layers = 2;
+  int heads = 4;
+  int kv_heads = 2;
+  int head_dim = 64;
+  int embedding = 64;
+  int feed_forward = 96;
+  int context = 8192;
+  int window = 0;         // gemma2, gemma3, gpt-oss
+  int window_period = 2;  // every such layer is full
+  float softcap = 0.0f;   // gemma2
+  int long_rope = 0;      // llama: original context length of LongRoPE factors
+  uint64_t seed = 1;
+};
+
+void write_tiny_gguf(const TinyModel& model, const std::string& path);
+
+// Metadata and vocabulary only, with the given numbers and flags beside them ("{arch}" isn't expanded).
+void write_bare_gguf(const std::string& architecture, const std::map<std::string, uint32_t>& numbers,
+                     const std::map<std::string, bool>& flags, const std::string& path);
+
+}  // namespace kvasir::test
