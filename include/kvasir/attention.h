@@ -32,7 +32,7 @@ enum class SimdLevel : uint8_t { scalar, avx2 };
 
 struct AttentionOptions {
   int threads = 1;
-  bool reference = false;            // the double-precision path (KVASIR_REFERENCE=1)
+  bool reference = false;  // the double-precision path (KVASIR_REFERENCE=1)
   SimdLevel simd = SimdLevel::scalar;
 
   // threads as given; KVASIR_REFERENCE and KVASIR_SIMD=scalar|avx2 from the environment, else the best level this

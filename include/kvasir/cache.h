@@ -23,13 +23,13 @@ namespace kvasir {
 
 // Everything the cache and attention need to know about one layer. Filled by the host from the attention node.
 struct LayerGeometry {
-  int heads = 0;         // query heads
-  int kv_heads = 0;      // KV heads; heads is a multiple
-  int key_dim = 0;       // channels of q and k
-  int value_dim = 0;     // channels of v and of the output
-  float scale = 1.0f;    // score = scale * q.k
-  float softcap = 0.0f;  // > 0: score = softcap * tanh(score / softcap)
-  int window = 0;        // > 0: a query at p sees keys at positions > p - window
+  int heads = 0;                   // query heads
+  int kv_heads = 0;                // KV heads; heads is a multiple
+  int key_dim = 0;                 // channels of q and k
+  int value_dim = 0;               // channels of v and of the output
+  float scale = 1.0f;              // score = scale * q.k
+  float softcap = 0.0f;            // > 0: score = softcap * tanh(score / softcap)
+  int window = 0;                  // > 0: a query at p sees keys at positions > p - window
   std::vector<float> sink_logits;  // one learned logit per query head, or empty
 
   int group() const { return heads / kv_heads; }
@@ -65,9 +65,9 @@ int64_t packed_boundary(int64_t position, int sink, int recent);
 
 // What a sequence of `tokens` takes, by part. Computed by the same functions that the pool uses.
 struct CacheSize {
-  size_t pages = 0;       // packed pages
-  size_t windows = 0;     // sink and recent, 16 bit, as allocated
-  size_t bytes_f16 = 0;   // the same tokens in a plain 16-bit cache
+  size_t pages = 0;      // packed pages
+  size_t windows = 0;    // sink and recent, 16 bit, as allocated
+  size_t bytes_f16 = 0;  // the same tokens in a plain 16-bit cache
   size_t total() const { return pages + windows; }
   // Bits per stored value with windows, scales and protections, at this length.
   double bits_per_value() const { return bytes_f16 ? 16.0 * double(total()) / double(bytes_f16) : 0.0; }
@@ -81,7 +81,7 @@ using SequenceId = int32_t;
 
 // Counters since construction; the CLI logs them and every JSON result carries them.
 struct CacheStats {
-  uint64_t nonfinite = 0;     // K or V values that were NaN or infinite (or beyond f16) and were saturated
+  uint64_t nonfinite = 0;  // K or V values that were NaN or infinite (or beyond f16) and were saturated
   uint64_t pages_packed = 0;
   // Largest |mean| / deviation seen over the packed key pages of each layer: what `center` protected against.
   std::vector<float> key_offset_ratio;
@@ -104,8 +104,9 @@ class Cache {
   SequenceId fork(SequenceId source);
   void remove(SequenceId sequence);
   // Keeps the longest prefix of at most `tokens` tokens from which the sequence can go on exactly as if the rest had
-  // never been there, and returns its length; the caller feeds the rest again. Any position of the last aligned block of
-  // 64 is exact; further back, 16-bit tokens that the state would need are packed already, and the sink window is kept.
+  // never been there, and returns its length; the caller feeds the rest again. Any position of the last aligned block
+  // of 64 is exact; further back, 16-bit tokens that the state would need are packed already, and the sink window is
+  // kept.
   int64_t truncate(SequenceId sequence, int64_t tokens);
 
   int64_t length(SequenceId sequence) const;  // tokens of the sequence, by its last layer

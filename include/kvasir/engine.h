@@ -35,10 +35,10 @@ class Model {
   llama_model* handle() const;
   const llama_vocab* vocab() const;
   const std::string& path() const;
-  std::string architecture() const;       // general.architecture
-  std::string description() const;        // llama.cpp's one-line description
+  std::string architecture() const;  // general.architecture
+  std::string description() const;   // llama.cpp's one-line description
   int vocab_size() const;
-  int64_t trained_context() const;        // tokens
+  int64_t trained_context() const;  // tokens
   // LongRoPE models only (else 0): the longest context whose RoPE factors llama.cpp picks with a short cache.
   int64_t context_limit() const;
   // Read from the attention nodes of a dry pass, windows proven by what llama.cpp allocates (host/geometry.h).
@@ -46,10 +46,12 @@ class Model {
 
   std::vector<int32_t> tokenize(const std::string& text, bool add_special, bool parse_special) const;
   std::string piece(int32_t token) const;
-  bool is_end(int32_t token) const;       // an end-of-generation token
-  int32_t bos() const;                    // -1 if the model has none
+  bool is_end(int32_t token) const;  // an end-of-generation token
+  int32_t bos() const;               // -1 if the model has none
   // One user message (and earlier turns) in the model's own chat template; empty if the file has none.
-  struct Message { std::string role, content; };
+  struct Message {
+    std::string role, content;
+  };
   std::string apply_chat_template(std::span<const Message> messages, bool add_assistant) const;
 
  private:
@@ -60,8 +62,8 @@ class Model {
 
 struct EngineOptions {
   CacheOptions cache;
-  int64_t context = 4096;   // -c: most tokens of one sequence; beyond it decode throws context_full
-  int micro_batch = 512;    // tokens of one llama_decode; llama.cpp's own cache is this long
+  int64_t context = 4096;  // -c: most tokens of one sequence; beyond it decode throws context_full
+  int micro_batch = 512;   // tokens of one llama_decode; llama.cpp's own cache is this long
   int threads = 2;
 };
 
@@ -109,7 +111,7 @@ class NativeEngine {
   void clear();
   // Appends tokens to sequence 0; `on_logits` as in Engine::decode with span 0.
   void decode(std::span<const int32_t> tokens, bool all_logits, const Engine::LogitsFn& on_logits);
-  size_t cache_bytes() const;      // bytes of the K and V tensors llama.cpp allocated
+  size_t cache_bytes() const;  // bytes of the K and V tensors llama.cpp allocated
   double bits_per_value() const;
 
  private:
@@ -121,6 +123,7 @@ class NativeEngine {
 // `qwen2.5-coder-1.5b`, each also with `-f32`: the copy with F32 weights, made once through llama_model_quantize) to
 // a file. `progress` gets one line per step.
 // Throws Error not_found: the message says which command fetches the model.
-std::string resolve_model(const std::string& name_or_path, const std::function<void(const std::string&)>& progress = {});
+std::string resolve_model(const std::string& name_or_path,
+                          const std::function<void(const std::string&)>& progress = {});
 
 }  // namespace kvasir

@@ -68,7 +68,7 @@ const Kernels& scalar_kernels();
 const Kernels& avx2_kernels();  // AVX2 + FMA + F16C
 #endif
 
-bool simd_available(SimdLevel level);          // compiled in and present on this processor
-const Kernels& kernels_for(SimdLevel level);   // throws Error invalid_argument if not available
+bool simd_available(SimdLevel level);         // compiled in and present on this processor
+const Kernels& kernels_for(SimdLevel level);  // throws Error invalid_argument if not available
 
 }  // namespace kvasir

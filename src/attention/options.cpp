@@ -8,10 +8,13 @@
 
 namespace kvasir {
 
-std::string to_string(SimdLevel level) { return level == SimdLevel::avx2 ? "avx2" : "scalar"; }
+std::string to_string(SimdLevel level) {
+  return level == SimdLevel::avx2 ? "avx2" : "scalar";
+}
 
 AttentionOptions AttentionOptions::from_environment(int threads) {
-  if (threads < 1) throw Error(ErrorCode::invalid_argument, "-t takes 1 or more threads, got " + std::to_string(threads));
+  if (threads < 1)
+    throw Error(ErrorCode::invalid_argument, "-t takes 1 or more threads, got " + std::to_string(threads));
   AttentionOptions options;
   options.threads = threads;
   const char* reference = std::getenv("KVASIR_REFERENCE");
@@ -27,7 +30,8 @@ AttentionOptions AttentionOptions::from_environment(int threads) {
       options.simd = level;
       return options;
     }
-  throw Error(ErrorCode::invalid_argument, "KVASIR_SIMD takes scalar or avx2 in this version, got '" + std::string(simd) + "'");
+  throw Error(ErrorCode::invalid_argument,
+              "KVASIR_SIMD takes scalar or avx2 in this version, got '" + std::string(simd) + "'");
 }
 
 }  // namespace kvasir

@@ -160,7 +160,8 @@ void finish(const HeadView& view, const QueryBlock& block, const Partial* parts,
   std::vector<float> mapped(static_cast<size_t>(dim));
   for (int r = 0; r < block.tokens * group; ++r) {
     const size_t row = size_t(r);
-    const float learned = layer.sink_logits.empty() ? kHidden : layer.sink_logits[size_t(view.head * group + r % group)];
+    const float learned =
+        layer.sink_logits.empty() ? kHidden : layer.sink_logits[size_t(view.head * group + r % group)];
     float best = learned;
     for (int i = 0; i < count; ++i) best = std::max(best, parts[i].max[row]);
     float total = learned == kHidden ? 0.0f : std::exp(learned - best);

@@ -39,7 +39,9 @@ inline uint16_t float_to_f16(float x) {
   return uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-inline float bf16_to_float(uint16_t h) { return std::bit_cast<float>(uint32_t(h) << 16); }
+inline float bf16_to_float(uint16_t h) {
+  return std::bit_cast<float>(uint32_t(h) << 16);
+}
 
 inline uint16_t float_to_bf16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);

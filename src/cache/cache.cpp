@@ -26,7 +26,8 @@ bool exact_at(const CacheImpl& impl, size_t index, const LayerState& state, int6
   const CacheOptions& options = impl.options;
   if (state.packed_end(options.sink) > packed_boundary(tokens, options.sink, options.recent)) return false;
   const int window = impl.geometry.layers[index].window;
-  return window == 0 || options.sink + state.dropped_pages * kPageTokens <= std::max<int64_t>(tokens - window + 1, options.sink);
+  return window == 0 ||
+         options.sink + state.dropped_pages * kPageTokens <= std::max<int64_t>(tokens - window + 1, options.sink);
 }
 
 void cut(LayerState& state, int64_t tokens, bool keep_pages) {
@@ -104,9 +105,15 @@ int64_t Cache::truncate(SequenceId id, int64_t tokens) {
   return length(id);
 }
 
-int64_t Cache::length(SequenceId id) const { return impl_->sequence(id).layers.back().length; }
-const Geometry& Cache::geometry() const { return impl_->geometry; }
-const CacheOptions& Cache::options() const { return impl_->options; }
+int64_t Cache::length(SequenceId id) const {
+  return impl_->sequence(id).layers.back().length;
+}
+const Geometry& Cache::geometry() const {
+  return impl_->geometry;
+}
+const CacheOptions& Cache::options() const {
+  return impl_->options;
+}
 
 const Codec& Cache::codec(int layer, Side side) const {
   const LayerCodecs& codecs = impl_->codecs.at(size_t(layer));
@@ -141,12 +148,16 @@ CacheSize Cache::size(SequenceId id) const {
   return size;
 }
 
-CacheStats Cache::stats() const { return impl_->stats; }
+CacheStats Cache::stats() const {
+  return impl_->stats;
+}
 
 std::string Cache::describe() const {
   std::string text;
   const auto line = [&](size_t first, size_t last) {
-    const auto name = [](const SideLayout& side) { return side.codec.name + (side.codec.center ? " (page mean removed)" : ""); };
+    const auto name = [](const SideLayout& side) {
+      return side.codec.name + (side.codec.center ? " (page mean removed)" : "");
+    };
     const LayerCodecs& codecs = impl_->codecs[first];
     text += "layers " + std::to_string(first) + "-" + std::to_string(last) + ": K " + name(codecs.key) + ", V " +
             name(codecs.value) + "\n";

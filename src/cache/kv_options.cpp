@@ -15,8 +15,10 @@ namespace {
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (char c : text) {
-    if (c == separator) parts.emplace_back();
-    else parts.back() += c;
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -64,7 +66,8 @@ void parse_kv_layers(const std::string& text, CacheOptions& options) {
   for (const std::string& rule : split(text, ';')) {
     const size_t colon = rule.find(':');
     if (colon == std::string::npos)
-      throw Error(ErrorCode::invalid_argument, "--kv-layers takes RANGES:CODEC, as in 0-1,-2--1:q8; got '" + rule + "'");
+      throw Error(ErrorCode::invalid_argument,
+                  "--kv-layers takes RANGES:CODEC, as in 0-1,-2--1:q8; got '" + rule + "'");
     const auto [key, value] = parse_pair(rule.substr(colon + 1), "--kv-layers");
     for (const std::string& range : split(rule.substr(0, colon), ',')) {
       LayerOverride parsed = parse_range(range, rule);

@@ -10,7 +10,9 @@
 namespace kvasir {
 namespace {
 
-int absolute_layer(int layer, int layers) { return layer < 0 ? layers + layer : layer; }
+int absolute_layer(int layer, int layers) {
+  return layer < 0 ? layers + layer : layer;
+}
 
 void check(const Geometry& geometry, const CacheOptions& options) {
   if (geometry.layers.empty()) throw Error(ErrorCode::invalid_argument, "the model has no attention layers");
@@ -54,7 +56,9 @@ std::vector<LayerCodecs> resolve_codecs(const Geometry& geometry, const CacheOpt
   return resolved;
 }
 
-int recent_capacity(const CacheOptions& options) { return options.recent + 2 * kPageTokens; }
+int recent_capacity(const CacheOptions& options) {
+  return options.recent + 2 * kPageTokens;
+}
 
 size_t window_bytes(const LayerGeometry& layer, const CacheOptions& options) {
   const size_t rows = size_t(options.sink) + size_t(recent_capacity(options));

@@ -23,17 +23,17 @@ Pool::~Pool() {
 
 void Pool::require(size_t bytes) const {
   if (fits(bytes)) return;
-  throw Error(ErrorCode::out_of_memory,
-              "the KV pool of " + std::to_string(budget_) + " bytes holds " + std::to_string(used_) + " and can't take " +
-                  std::to_string(bytes) + " more: raise --kv-budget, shorten the context or choose a smaller --kv");
+  throw Error(ErrorCode::out_of_memory, "the KV pool of " + std::to_string(budget_) + " bytes holds " +
+                                            std::to_string(used_) + " and can't take " + std::to_string(bytes) +
+                                            " more: raise --kv-budget, shorten the context or choose a smaller --kv");
 }
 
 void Pool::grow(SizeClass& size_class) {
   const size_t slots = std::max<size_t>(1, kSlabBytes / size_class.stride);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, slots * size_class.stride));
   if (!memory)
-    throw Error(ErrorCode::out_of_memory, "the system has no memory for a KV slab of " +
-                                              std::to_string(slots * size_class.stride) + " bytes");
+    throw Error(ErrorCode::out_of_memory,
+                "the system has no memory for a KV slab of " + std::to_string(slots * size_class.stride) + " bytes");
   reserved_ += slots * size_class.stride;
   size_class.slabs.emplace(memory, Slab{memory, slots, 0});
   for (size_t i = slots; i-- > 0;) size_class.free.push_back(memory + i * size_class.stride);

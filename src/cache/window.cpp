@@ -40,7 +40,9 @@ Window::~Window() {
   if (slot_) pool_->release(slot_, bytes_);
 }
 
-Window Window::clone() const { return Window(*this); }
+Window Window::clone() const {
+  return Window(*this);
+}
 
 uint16_t* Window::sink(Side side, int head) {
   const size_t rows = size_t(sink_rows_) + size_t(recent_rows_);

@@ -13,6 +13,7 @@
 
 #include "cli/bench.h"
 #include "cli/codec_list.h"
+#include "cli/effective_config.h"
 #include "cli/filled_cache.h"
 #include "cli/ggml_attention.h"
 #include "cli/paired_times.h"
@@ -33,7 +34,7 @@ struct Flags {
   int heads = 8, kv_heads = 2, head_dim = 128, threads = 1, repeat = 10;
   int64_t tokens = 8192;
   CacheOptions cache;
-  bool json = false;
+  bool no_protect = false, json = false;
 };
 
 // A method of either kind.
@@ -184,7 +185,7 @@ Json AttentionBench::json() const {
   Json codecs, baselines;
   for (size_t m = 0; m < codecs_; ++m) {
     Json json = figures(m);
-    json["kv"] = methods_[m].ours->cache().describe();
+    json["effective"] = effective_json(methods_[m].ours->cache(), flags_.tokens, 1, flags_.threads);
     for (const std::string name : kBaselines) json["ratio"]["ggml-" + name] = nullptr;
     for (size_t b = codecs_; b < methods_.size(); ++b) {
       const Quartiles ratio = times_->ratio(m, b);
@@ -243,8 +244,10 @@ void add_bench_attention(CLI::App& bench) {
   command->add_option("--recent", flags->cache.recent, "last tokens kept in 16 bits")->capture_default_str();
   command->add_option("-t,--threads", flags->threads, "threads")->capture_default_str();
   command->add_option("--repeat", flags->repeat, "timed rounds over all copies")->capture_default_str();
+  command->add_flag("--no-protect", flags->no_protect, "leave out the codec's default protections");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags] {
+    flags->cache.protect = !flags->no_protect;
     AttentionBench bench_run(*flags);
     bench_run.run();
     if (flags->json) print_json(bench_run.json());

@@ -11,6 +11,7 @@
 
 #include "cli/bench.h"
 #include "cli/codec_list.h"
+#include "cli/effective_config.h"
 #include "cli/model_flags.h"
 #include "cli/paired_times.h"
 #include "cli/terminal.h"
@@ -28,7 +29,7 @@ struct Flags {
   std::string kv = "auto";
   int decode = 64, round = 8;
   CacheOptions cache;
-  bool json = false;
+  bool no_protect = false, json = false;
 };
 
 // One engine of either kind, fed with the same tokens.
@@ -54,7 +55,7 @@ class Contender {
   }
   size_t bytes() const { return ours_ ? ours_->cache().size().total() : native_->cache_bytes(); }
   double bits_per_value() const { return ours_ ? ours_->cache().size().bits_per_value() : native_->bits_per_value(); }
-  std::string describe() const { return ours_ ? ours_->cache().describe() : "llama.cpp's own cache"; }
+  const Cache& cache() const { return ours_->cache(); }  // ours only
 
  private:
   std::string name_;
@@ -80,7 +81,8 @@ class EndToEndBench {
     for (const NamedOptions& codec : asked) {
       contenders_.emplace_back(codec.name,
                                std::make_unique<Engine>(model_, engine_options(flags.model, *model_, codec.options)));
-      note(fmt::format("{}: {}", codec.name, contenders_.back().describe()));
+      note(fmt::format("{}:", codec.name));
+      note_cache(contenders_.back().cache(), context_, threads_);
     }
     codecs_ = contenders_.size();
     for (const char* type : kNativeTypes)
@@ -117,7 +119,8 @@ class EndToEndBench {
         native[contenders_[i].name()] = std::move(figures);
         continue;
       }
-      figures["kv"] = contenders_[i].describe();
+      figures["kv"] = kv_json(contenders_[i].cache());
+      figures["effective"] = effective_json(contenders_[i].cache(), context_, micro_batch_, threads_);
       for (size_t b = codecs_; b < contenders_.size(); ++b) {
         const std::string& name = contenders_[b].name();
         const Quartiles ratio = decode_->ratio(i, b);
@@ -190,8 +193,10 @@ void add_bench_end_to_end(CLI::App& bench) {
   command->add_option("--recent", flags->cache.recent, "last tokens kept in 16 bits")->capture_default_str();
   command->add_option("--round", flags->round, "tokens that an engine generates before the next has its turn")
       ->capture_default_str();
+  command->add_flag("--no-protect", flags->no_protect, "leave out the codec's default protections");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags] {
+    flags->cache.protect = !flags->no_protect;
     EndToEndBench bench_run(*flags);
     bench_run.run();
     if (flags->json) print_json(bench_run.json());

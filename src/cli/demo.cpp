@@ -35,10 +35,10 @@ std::string start_of(std::string text) {
   return text.substr(0, space == std::string::npos ? kShownText : space) + " ...";
 }
 
-void print_table(const std::vector<Json>& rows) {
+void print_table(const std::string& model, const std::vector<Json>& rows) {
   const Json& first = rows[0];
-  fmt::print("\n{} after a document of {} tokens, {} threads\n\n", first["model"].get<std::string>(),
-             first["document_tokens"].get<int64_t>(), first["threads"].get<int>());
+  fmt::print("\n{} after a document of {} tokens, {} threads\n\n", model, first["document_tokens"].get<int64_t>(),
+             first["threads"].get<int>());
   fmt::print("{:<8} {:>9} {:>8} {:>11} {:>8} {:>11} {:>12} {:>12} {:>12}\n", "--kv", "KV cache", "smaller", "bits/value",
              "KLD", "same top-1", "prefill", "decode", "peak memory");
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -75,7 +75,7 @@ void run_demo(const Flags& flags) {
     rows.push_back(in_child_process([&] { return run_demo_method(flags.plan, kv, rows.empty(), logits); }));
   note(fmt::format("{:.0f} s in all", watch.seconds()));
   if (!flags.json) {
-    print_table(rows);
+    print_table(flags.plan.model, rows);
     return print_texts(rows);
   }
   Json methods;

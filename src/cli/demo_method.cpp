@@ -38,7 +38,8 @@ class DemoRun {
     if (written_.document.facts.size() <= kAskedFact || int(written_.tokens.size()) <= plan.scored + 1)
       throw Error(ErrorCode::invalid_argument, fmt::format("--tokens {} is too short for the demo", plan.tokens));
     const PlantedFact& fact = written_.document.facts[kAskedFact];
-    question_ = model_->tokenize("\n" + fact.sentence.substr(0, fact.sentence.find(fact.answer) - 1), false, false);
+    const std::string beginning = fact.sentence.substr(0, fact.sentence.find(fact.answer) - 1);
+    question_ = model_->tokenize(fmt::format("\n{}", beginning), false, false);
     flags.context = int64_t(written_.tokens.size() + question_.size()) + plan.generate;
     CacheOptions cache;
     parse_kv(kv, cache);
@@ -103,6 +104,10 @@ class DemoRun {
   int vocab_size() const { return model_->vocab_size(); }
   const Model& model() const { return *model_; }
   int threads() const { return engine_->options().threads; }
+  Json effective() const {
+    const EngineOptions& options = engine_->options();
+    return effective_json(cache(), options.context, options.micro_batch, options.threads);
+  }
 
  private:
   size_t scored_start() const { return written_.tokens.size() - 1 - size_t(plan_.scored); }
@@ -136,7 +141,7 @@ void LogitFile::read(int row, float* logits, int count) const {
 
 Json run_demo_method(const DemoPlan& plan, const std::string& kv, bool reference, LogitFile& logits) {
   DemoRun run(plan, kv);
-  note(fmt::format("{}: reading {} tokens ({})", kv, run.document_tokens(), run.cache().describe()));
+  note(fmt::format("{}: reading {} tokens ...", kv, run.document_tokens()));
   ProgressBar bar(kv, run.document_tokens());
   Json result = {{"prefill_tps", run.read(bar)}};
   const int words = run.vocab_size();
@@ -155,7 +160,7 @@ Json run_demo_method(const DemoPlan& plan, const std::string& kv, bool reference
   bar.clear();
   result.update(run.generate());
   result["kv"] = kv_json(run.cache());
-  result["codecs"] = run.cache().describe();
+  result["effective"] = run.effective();
   result["model"] = run.model().description();
   result["document_tokens"] = run.document_tokens();
   result["threads"] = run.threads();

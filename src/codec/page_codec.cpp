@@ -12,7 +12,9 @@
 namespace kvasir {
 namespace {
 
-uint16_t* halves(std::byte* page, size_t offset) { return reinterpret_cast<uint16_t*>(page + offset); }
+uint16_t* halves(std::byte* page, size_t offset) {
+  return reinterpret_cast<uint16_t*>(page + offset);
+}
 
 // The stored pair of one span and the codes of its values. `stride` walks the span's values.
 struct Fitted {
@@ -123,7 +125,8 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
                                        y + block * kBlockTokens * dim + segment.first + c, kBlockTokens, dim, column);
         halves(page, layout.scales)[block * dim + segment.first + c] = fitted.scale;
         if (codec.has_zero_point()) halves(page, layout.zeros)[block * dim + segment.first + c] = fitted.zero;
-        for (int t = 0; t < kBlockTokens; ++t) codes[size_t((block * kBlockTokens + t) * segment.count + c)] = column[t];
+        for (int t = 0; t < kBlockTokens; ++t)
+          codes[size_t((block * kBlockTokens + t) * segment.count + c)] = column[t];
       }
   }
   pack_segment(layout, segment, codes.data(), page);
@@ -147,9 +150,10 @@ float decoded(const SideLayout& layout, int index, const std::byte* page, int t,
   const int block = t / kBlockTokens;
   const float scale = f16_to_float(by_token ? layout.token_scales(page, index)[t]
                                             : layout.channel_scales(page, block)[segment.first + c]);
-  const float zero = !layout.codec.has_zero_point() ? 0.0f
-                                                    : f16_to_float(by_token ? layout.token_zeros(page, index)[t]
-                                                                            : layout.channel_zeros(page, block)[segment.first + c]);
+  const float zero = !layout.codec.has_zero_point()
+                         ? 0.0f
+                         : f16_to_float(by_token ? layout.token_zeros(page, index)[t]
+                                                 : layout.channel_zeros(page, block)[segment.first + c]);
   return segment.codebook->value(code) * scale + zero;
 }
 

@@ -19,7 +19,9 @@ const Codebook* codebook_of(const Codec& codec, const Segment& segment) {
 }
 
 // Masks the w-bit field of a byte.
-constexpr uint8_t mask(int width) { return uint8_t((1u << width) - 1u); }
+constexpr uint8_t mask(int width) {
+  return uint8_t((1u << width) - 1u);
+}
 
 }  // namespace
 
@@ -52,7 +54,9 @@ SideLayout::SideLayout(const Codec& codec) : codec(codec) {
   if (codec.center) bytes += 2 * size_t(codec.dim);
 }
 
-size_t bytes_per_page(const Codec& codec) { return SideLayout(codec).bytes; }
+size_t bytes_per_page(const Codec& codec) {
+  return SideLayout(codec).bytes;
+}
 
 double bits_per_value(const Codec& codec) {
   return 8.0 * double(bytes_per_page(codec)) / (double(kPageTokens) * double(codec.dim));

@@ -33,9 +33,9 @@
 
 namespace kvasir {
 
-inline constexpr int kVectorCodes = 32;                                  // codes in a vector = bytes after unpacking
-inline constexpr int kCellVectors = 8;                                   // vectors in a cell
-inline constexpr int kBlocksPerPage = kPageTokens / kBlockTokens;        // 2
+inline constexpr int kVectorCodes = 32;                            // codes in a vector = bytes after unpacking
+inline constexpr int kCellVectors = 8;                             // vectors in a cell
+inline constexpr int kBlocksPerPage = kPageTokens / kBlockTokens;  // 2
 static_assert(kBlockTokens * kCellChannels == kVectorCodes * kCellVectors);
 
 struct SegmentLayout {
@@ -47,7 +47,9 @@ struct SegmentLayout {
   int cells() const { return count / kCellChannels; }
   size_t cell_bytes() const { return size_t(32) * size_t(bits); }
   // Offset of the codes of `cell` (8 channels from first + 8 cell) in `block`.
-  size_t cell(int block, int cell) const { return codes + (size_t(block) * size_t(cells()) + size_t(cell)) * cell_bytes(); }
+  size_t cell(int block, int cell) const {
+    return codes + (size_t(block) * size_t(cells()) + size_t(cell)) * cell_bytes();
+  }
 };
 
 // A Codec with every offset worked out: what kernels receive.
@@ -63,10 +65,18 @@ struct SideLayout {
   int dim() const { return codec.dim; }
   bool raw() const { return codec.raw(); }
   // f16 arrays in a page.
-  const uint16_t* token_scales(const std::byte* page, int segment) const { return halves(page, scales) + segment * kPageTokens; }
-  const uint16_t* token_zeros(const std::byte* page, int segment) const { return halves(page, zeros) + segment * kPageTokens; }
-  const uint16_t* channel_scales(const std::byte* page, int block) const { return halves(page, scales) + block * codec.dim; }
-  const uint16_t* channel_zeros(const std::byte* page, int block) const { return halves(page, zeros) + block * codec.dim; }
+  const uint16_t* token_scales(const std::byte* page, int segment) const {
+    return halves(page, scales) + segment * kPageTokens;
+  }
+  const uint16_t* token_zeros(const std::byte* page, int segment) const {
+    return halves(page, zeros) + segment * kPageTokens;
+  }
+  const uint16_t* channel_scales(const std::byte* page, int block) const {
+    return halves(page, scales) + block * codec.dim;
+  }
+  const uint16_t* channel_zeros(const std::byte* page, int block) const {
+    return halves(page, zeros) + block * codec.dim;
+  }
   const uint16_t* means(const std::byte* page) const { return halves(page, mean); }
   const uint16_t* raw_rows(const std::byte* page) const { return halves(page, segments[0].codes); }
 

@@ -15,7 +15,9 @@ namespace {
 
 constexpr int kMaxDim = 512;
 
-std::vector<Segment> one_segment(int dim, int bits, QuantizerKind quantizer) { return {{0, dim, bits, quantizer}}; }
+std::vector<Segment> one_segment(int dim, int bits, QuantizerKind quantizer) {
+  return {{0, dim, bits, quantizer}};
+}
 
 // Runs of `size` channels, the last one shorter where the head dim asks for it.
 std::vector<Segment> groups(int dim, int size, int bits, QuantizerKind quantizer) {

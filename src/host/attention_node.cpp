@@ -43,7 +43,9 @@ bool on_host(const ggml_tensor* tensor) {
 
 }  // namespace
 
-bool is_attention_node(const ggml_tensor* tensor) { return tensor->op == GGML_OP_FLASH_ATTN_EXT; }
+bool is_attention_node(const ggml_tensor* tensor) {
+  return tensor->op == GGML_OP_FLASH_ATTN_EXT;
+}
 
 AttentionNode read_attention_node(ggml_tensor* tensor) {
   AttentionNode node;
@@ -63,8 +65,10 @@ AttentionNode read_attention_node(ggml_tensor* tensor) {
     refuse(fmt::format("its keys come from `{}`, not from a layer's key cache", node.k_root->name));
   }
   if (layer_of(node.v_root, "cache_v_l") != node.layer) {
-    refuse(fmt::format("layer {} takes its values from `{}`, not from its own value cache (multi-head latent attention "
-                       "and shared layers do this)", node.layer, node.v_root->name));
+    refuse(
+        fmt::format("layer {} takes its values from `{}`, not from its own value cache (multi-head latent attention "
+                    "and shared layers do this)",
+                    node.layer, node.v_root->name));
   }
 
   LayerGeometry& geometry = node.geometry;
@@ -127,7 +131,8 @@ std::vector<float> read_sinks(const AttentionNode& node) {
 
 std::vector<bool> read_mask_row(const AttentionNode& node, int64_t row, int64_t count) {
   std::vector<ggml_fp16_t> halves(static_cast<size_t>(count));
-  ggml_backend_tensor_get(node.mask, halves.data(), size_t(row) * node.mask->nb[1], halves.size() * sizeof(ggml_fp16_t));
+  ggml_backend_tensor_get(node.mask, halves.data(), size_t(row) * node.mask->nb[1],
+                          halves.size() * sizeof(ggml_fp16_t));
   std::vector<bool> seen(halves.size());
   for (size_t i = 0; i < halves.size(); ++i) {
     const float value = ggml_fp16_to_fp32(halves[i]);
@@ -156,7 +161,8 @@ HeadsView NodeBuffers::q(const AttentionNode& node) {
 
 HeadsView NodeBuffers::widen(const ggml_tensor* cells, int64_t tokens, std::vector<float>& floats) {
   const int64_t dim = cells->ne[0], heads = cells->ne[2];
-  const size_t bytes = size_t(tokens - 1) * cells->nb[1] + size_t(heads - 1) * cells->nb[2] + size_t(dim) * cells->nb[0];
+  const size_t bytes =
+      size_t(tokens - 1) * cells->nb[1] + size_t(heads - 1) * cells->nb[2] + size_t(dim) * cells->nb[0];
   const std::byte* source = static_cast<const std::byte*>(cells->data);
   if (!on_host(cells)) {
     staging_.resize(bytes);
@@ -180,8 +186,12 @@ HeadsView NodeBuffers::widen(const ggml_tensor* cells, int64_t tokens, std::vect
   return {floats.data(), heads * dim, dim};
 }
 
-HeadsView NodeBuffers::k(const AttentionNode& node) { return widen(node.k, node.tokens, k_); }
-HeadsView NodeBuffers::v(const AttentionNode& node) { return widen(node.v, node.tokens, v_); }
+HeadsView NodeBuffers::k(const AttentionNode& node) {
+  return widen(node.k, node.tokens, k_);
+}
+HeadsView NodeBuffers::v(const AttentionNode& node) {
+  return widen(node.v, node.tokens, v_);
+}
 
 float* NodeBuffers::result(const AttentionNode& node) {
   if (on_host(node.result)) return static_cast<float*>(node.result->data);

@@ -60,8 +60,8 @@ class NodeBuffers {
   HeadsView q(const AttentionNode& node);  // in place where the tensor lies in host memory
   HeadsView k(const AttentionNode& node);
   HeadsView v(const AttentionNode& node);
-  float* result(const AttentionNode& node);       // where to write [tokens, heads, value_dim]
-  void store_result(const AttentionNode& node);   // hands it to the device if the tensor lies there
+  float* result(const AttentionNode& node);      // where to write [tokens, heads, value_dim]
+  void store_result(const AttentionNode& node);  // hands it to the device if the tensor lies there
 
  private:
   HeadsView widen(const ggml_tensor* cells, int64_t tokens, std::vector<float>& floats);

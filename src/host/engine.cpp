@@ -20,18 +20,22 @@
 namespace kvasir {
 namespace {
 
-int max_sequences(int micro_batch) { return std::min(micro_batch, int(llama_max_parallel_sequences())); }
+int max_sequences(int micro_batch) {
+  return std::min(micro_batch, int(llama_max_parallel_sequences()));
+}
 
 void check_options(const Model& model, const EngineOptions& options) {
   if (options.micro_batch < 1) throw Error(ErrorCode::invalid_argument, "the micro-batch must hold at least one token");
   if (options.threads < 1) throw Error(ErrorCode::invalid_argument, "-t must be at least 1");
   if (options.context < 1) throw Error(ErrorCode::invalid_argument, "-c must be at least 1 token");
   const int64_t limit = model.context_limit();
-  if (limit > 0 && std::max<int64_t>(options.context, options.micro_batch) > limit) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("`{}` uses LongRoPE, whose factors for more than {} tokens llama.cpp picks only with a cache "
-                            "of its own that long; choose -c {} or less (asked: {})",
-                            model.architecture(), limit, limit, options.context));
+  const int64_t cells = (int64_t(options.micro_batch) + 255) / 256 * 256;  // as llama.cpp rounds its cache
+  if (limit > 0 && std::max(options.context, cells) > limit) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("`{}` uses LongRoPE, whose factors for more than {} tokens llama.cpp picks only with a cache "
+                    "of its own that long; choose -c {} or less (asked: {})",
+                    model.architecture(), limit, limit, options.context));
   }
 }
 
@@ -89,7 +93,8 @@ struct Engine::Impl {
     }
     seen[size_t(node.layer)] = true;
     require_half_cache(node);
-    attend(cache, node.layer, buffers.q(node), buffers.k(node), buffers.v(node), spans, buffers.result(node), attention);
+    attend(cache, node.layer, buffers.q(node), buffers.k(node), buffers.v(node), spans, buffers.result(node),
+           attention);
     buffers.store_result(node);
   }
 
@@ -101,7 +106,8 @@ struct Engine::Impl {
         broken.erase(it);
         throw Error(ErrorCode::internal,
                     fmt::format("sequence {} is empty: an earlier decode failed half way ({}); feed it again from its "
-                                "first token", span.sequence, reason));
+                                "first token",
+                                span.sequence, reason));
       }
       if (span.tokens.empty()) throw Error(ErrorCode::invalid_argument, "a span holds no tokens");
       if (!sequences.insert(span.sequence).second) {
@@ -109,15 +115,15 @@ struct Engine::Impl {
       }
       for (const int32_t token : span.tokens) {
         if (token < 0 || token >= model->vocab_size()) {
-          throw Error(ErrorCode::invalid_argument, fmt::format("token {} is outside the model's vocabulary of {}", token,
-                                                               model->vocab_size()));
+          throw Error(ErrorCode::invalid_argument,
+                      fmt::format("token {} is outside the model's vocabulary of {}", token, model->vocab_size()));
         }
       }
       const int64_t length = cache.length(span.sequence), added = int64_t(span.tokens.size());
       if (length + added > options.context) {
         throw Error(ErrorCode::context_full,
-                    fmt::format("{} tokens don't fit into a context of {}; raise -c or shorten the text", length + added,
-                                options.context));
+                    fmt::format("{} tokens don't fit into a context of {}; raise -c or shorten the text",
+                                length + added, options.context));
       }
     }
     require_memory(request);
@@ -136,9 +142,11 @@ struct Engine::Impl {
     }
     const size_t budget = options.cache.budget, used = cache.size().total();
     if (pages > 0 && used + pages > budget) {
-      throw Error(ErrorCode::out_of_memory,
-                  fmt::format("{} sequences need {} bytes more, but {} of {} are taken; decode fewer at a time or raise "
-                              "the cache's budget", request.size(), pages, used, budget));
+      throw Error(
+          ErrorCode::out_of_memory,
+          fmt::format("{} sequences need {} bytes more, but {} of {} are taken; decode fewer at a time or raise "
+                      "the cache's budget",
+                      request.size(), pages, used, budget));
     }
   }
 
@@ -213,9 +221,15 @@ Engine::Engine(std::shared_ptr<Model> model, EngineOptions options)
     : impl_(std::make_unique<Impl>(std::move(model), std::move(options))) {}
 Engine::~Engine() = default;
 
-Model& Engine::model() const { return *impl_->model; }
-Cache& Engine::cache() const { return impl_->cache; }
-const EngineOptions& Engine::options() const { return impl_->options; }
+Model& Engine::model() const {
+  return *impl_->model;
+}
+Cache& Engine::cache() const {
+  return impl_->cache;
+}
+const EngineOptions& Engine::options() const {
+  return impl_->options;
+}
 
 void Engine::decode(std::span<const EngineSpan> spans, const LogitsFn& on_logits) {
   impl_->check(spans);

@@ -54,8 +54,9 @@ class DryContext {
       throw Error(ErrorCode::unsupported, "llama.cpp can't run this model with flash attention: " + llama_error());
     }
     if (memory() == nullptr) {
-      throw Error(ErrorCode::unsupported, "this model keeps no KV cache (an embedding or diffusion model); Kvasir needs "
-                                          "a causal language model");
+      throw Error(ErrorCode::unsupported,
+                  "this model keeps no KV cache (an embedding or diffusion model); Kvasir needs "
+                  "a causal language model");
     }
   }
 
@@ -73,9 +74,8 @@ class DryContext {
     const int status = llama_decode(context_.get(), batch_.get());
     if (error_) std::rethrow_exception(error_);
     if (status != 0) {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("llama.cpp can't run a short batch of this model (status {}): {}", status,
-                              llama_error()));
+      throw Error(ErrorCode::unsupported, fmt::format("llama.cpp can't run a short batch of this model (status {}): {}",
+                                                      status, llama_error()));
     }
     std::vector<SeenLayer> seen;
     for (size_t i = 0; i < layers_.size(); ++i) {
@@ -113,13 +113,14 @@ class DryContext {
     const AttentionNode node = read_attention_node(tensor);
     require_half_cache(node);
     if (size_t(node.layer) >= layers_.size()) {
-      throw Error(ErrorCode::unsupported, fmt::format("this model runs attention in layer {} of {}", node.layer,
-                                                      layers_.size()));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("this model runs attention in layer {} of {}", node.layer, layers_.size()));
     }
     if (layers_[size_t(node.layer)]) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("this model attends twice over the cache of layer {} (layers that share a cache do "
-                              "this)", node.layer));
+                              "this)",
+                              node.layer));
     }
     if (node.tokens != batch_.size()) {
       throw Error(ErrorCode::unsupported, fmt::format("layer {} attends for {} tokens of a batch of {}", node.layer,
@@ -148,7 +149,8 @@ void check_order(const std::vector<Row>& rows, const std::vector<SeenLayer>& lay
         if (layers[layer].mask[i][j] != expected) {
           throw Error(ErrorCode::unsupported,
                       fmt::format("layer {}: row {} of a batch {} cell {}; Kvasir needs causal attention with cells in "
-                                  "batch order", layer, i, expected ? "misses" : "sees", j));
+                                  "batch order",
+                                  layer, i, expected ? "misses" : "sees", j));
         }
       }
     }
@@ -165,7 +167,8 @@ void prove_windows(int window, const std::vector<SeenLayer>& masks, Geometry& ge
     } else if (mask != full) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("layer {} of this model limits attention by something other than a sliding window of {} "
-                              "tokens (chunked attention does this)", layer, window));
+                              "tokens (chunked attention does this)",
+                              layer, window));
     }
   }
 }

@@ -40,12 +40,14 @@ Geometry geometry_from_gguf(const std::string& path) {
   params.no_perf = true;
   clear_llama_error();
   const llama_context_ptr context{llama_init_from_model(model.get(), params)};
-  if (!context) throw Error(ErrorCode::unsupported, "llama.cpp can't run this model with flash attention: " + llama_error());
+  if (!context)
+    throw Error(ErrorCode::unsupported, "llama.cpp can't run this model with flash attention: " + llama_error());
   if (llama_get_memory(context.get()) == nullptr) {
     throw Error(ErrorCode::unsupported, "this model keeps no KV cache (an embedding or diffusion model)");
   }
   ggml_cgraph* graph = llama_graph_reserve(context.get(), kBatch, 1, 1);
-  if (graph == nullptr) throw Error(ErrorCode::unsupported, "llama.cpp can't build the model's graph: " + llama_error());
+  if (graph == nullptr)
+    throw Error(ErrorCode::unsupported, "llama.cpp can't build the model's graph: " + llama_error());
 
   std::vector<std::optional<LayerGeometry>> layers(size_t(llama_model_n_layer(model.get())));
   for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
@@ -53,10 +55,12 @@ Geometry geometry_from_gguf(const std::string& path) {
     if (!is_attention_node(tensor)) continue;
     const AttentionNode node = read_attention_node(tensor);
     if (size_t(node.layer) >= layers.size() || layers[size_t(node.layer)]) {
-      throw Error(ErrorCode::unsupported, fmt::format("layer {} of this model attends twice or isn't its own", node.layer));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("layer {} of this model attends twice or isn't its own", node.layer));
     }
     layers[size_t(node.layer)] = node.geometry;
-    if (window > 0 && node.root_cells < int64_t(llama_n_ctx(context.get()))) layers[size_t(node.layer)]->window = window;
+    if (window > 0 && node.root_cells < int64_t(llama_n_ctx(context.get())))
+      layers[size_t(node.layer)]->window = window;
   }
 
   Geometry geometry;

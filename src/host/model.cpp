@@ -30,7 +30,8 @@ void require_gguf(const std::string& path) {
   std::array<char, 4> magic{};
   file.read(magic.data(), magic.size());
   if (file.gcount() != magic.size() || magic != std::array<char, 4>{'G', 'G', 'U', 'F'}) {
-    throw Error(ErrorCode::corrupt, fmt::format("`{}` isn't a GGUF file: it doesn't start with the letters GGUF", path));
+    throw Error(ErrorCode::corrupt,
+                fmt::format("`{}` isn't a GGUF file: it doesn't start with the letters GGUF", path));
   }
 }
 
@@ -96,14 +97,30 @@ std::shared_ptr<Model> Model::load(const std::string& path, std::function<void(f
   return model;
 }
 
-llama_model* Model::handle() const { return impl_->model.get(); }
-const llama_vocab* Model::vocab() const { return llama_model_get_vocab(handle()); }
-const std::string& Model::path() const { return impl_->path; }
-std::string Model::architecture() const { return metadata(handle(), "general.architecture").value_or("unknown"); }
-int Model::vocab_size() const { return llama_vocab_n_tokens(vocab()); }
-int64_t Model::trained_context() const { return llama_model_n_ctx_train(handle()); }
-const Geometry& Model::geometry() const { return impl_->dry.geometry; }
-bool Model::is_end(int32_t token) const { return llama_vocab_is_eog(vocab(), token); }
+llama_model* Model::handle() const {
+  return impl_->model.get();
+}
+const llama_vocab* Model::vocab() const {
+  return llama_model_get_vocab(handle());
+}
+const std::string& Model::path() const {
+  return impl_->path;
+}
+std::string Model::architecture() const {
+  return metadata(handle(), "general.architecture").value_or("unknown");
+}
+int Model::vocab_size() const {
+  return llama_vocab_n_tokens(vocab());
+}
+int64_t Model::trained_context() const {
+  return llama_model_n_ctx_train(handle());
+}
+const Geometry& Model::geometry() const {
+  return impl_->dry.geometry;
+}
+bool Model::is_end(int32_t token) const {
+  return llama_vocab_is_eog(vocab(), token);
+}
 
 std::string Model::description() const {
   std::array<char, 256> text{};
@@ -162,8 +179,9 @@ std::string Model::apply_chat_template(std::span<const Message> messages, bool a
     size = run();
   }
   if (size < 0) {
-    throw Error(ErrorCode::unsupported, "the chat template in this model isn't one that llama.cpp's built-in list knows; "
-                                        "use `kvasir run` with a prompt that follows the model's own format");
+    throw Error(ErrorCode::unsupported,
+                "the chat template in this model isn't one that llama.cpp's built-in list knows; "
+                "use `kvasir run` with a prompt that follows the model's own format");
   }
   text.resize(size_t(size));
   return text;

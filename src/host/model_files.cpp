@@ -80,7 +80,7 @@ std::string resolve_model(const std::string& name_or_path, const std::function<v
   if (fs::exists(target)) return target.string();
   const fs::path source = folder / (name + ".gguf");
   if (!fs::exists(source)) {
-    throw Error(ErrorCode::not_found, fmt::format("the model `{}` isn't in {}; fetch it with `tools/fetch_model.sh {}`",
+    throw Error(ErrorCode::not_found, fmt::format("the model `{}` isn't in {}; fetch it with `tools/fetch_model.py {}`",
                                                   name, folder.string(), name));
   }
   if (progress) progress(fmt::format("making the copy of {} with F32 weights (once): {}", name, target.string()));

@@ -59,8 +59,8 @@ struct NativeEngine::Impl {
     clear_llama_error();
     context.reset(llama_init_from_model(model->handle(), params));
     if (!context) {
-      throw Error(ErrorCode::unsupported, fmt::format("llama.cpp can't hold keys as {} and values as {}: {}", type_k,
-                                                      type_v, llama_error()));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("llama.cpp can't hold keys as {} and values as {}: {}", type_k, type_v, llama_error()));
     }
     measure();
   }
@@ -95,7 +95,8 @@ struct NativeEngine::Impl {
   void run(std::span<const int32_t> tokens, bool all_logits, const Engine::LogitsFn& on_logits) {
     if (length + int64_t(tokens.size()) > capacity) {
       throw Error(ErrorCode::context_full, fmt::format("{} tokens don't fit into a context of {}; raise -c or shorten "
-                                                       "the text", length + int64_t(tokens.size()), capacity));
+                                                       "the text",
+                                                       length + int64_t(tokens.size()), capacity));
     }
     for (size_t first = 0; first < tokens.size();) {
       batch.clear();
@@ -135,13 +136,19 @@ NativeEngine::NativeEngine(std::shared_ptr<Model> model, const std::string& type
 }
 NativeEngine::~NativeEngine() = default;
 
-void NativeEngine::clear() { impl_->clear(); }
+void NativeEngine::clear() {
+  impl_->clear();
+}
 
 void NativeEngine::decode(std::span<const int32_t> tokens, bool all_logits, const Engine::LogitsFn& on_logits) {
   impl_->run(tokens, all_logits, on_logits);
 }
 
-size_t NativeEngine::cache_bytes() const { return impl_->bytes; }
-double NativeEngine::bits_per_value() const { return 8.0 * double(impl_->bytes) / double(impl_->values); }
+size_t NativeEngine::cache_bytes() const {
+  return impl_->bytes;
+}
+double NativeEngine::bits_per_value() const {
+  return 8.0 * double(impl_->bytes) / double(impl_->values);
+}
 
 }  // namespace kvasir

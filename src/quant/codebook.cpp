@@ -14,8 +14,12 @@ namespace {
 
 constexpr double kInf = 1e300;
 
-double density(double x) { return std::abs(x) > 40 ? 0.0 : std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi); }
-double cumulative(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+double density(double x) {
+  return std::abs(x) > 40 ? 0.0 : std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+}
+double cumulative(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
 
 // Moments of N(0,1) over (a, b): probability, first and second.
 struct Moments {

@@ -19,16 +19,16 @@ namespace kvasir {
 
 struct Codebook {
   int bits = 0;
-  int offset = 0;    // level that stands for zero
+  int offset = 0;  // level that stands for zero
   float step = 1.0f;
-  bool identity = false;                // level[code] == code: no lookup needed
-  std::array<uint8_t, 256> level{};     // 2^bits entries, ascending
-  std::vector<float> edges;             // 2^bits - 1 decision thresholds between values, ascending
+  bool identity = false;             // level[code] == code: no lookup needed
+  std::array<uint8_t, 256> level{};  // 2^bits entries, ascending
+  std::vector<float> edges;          // 2^bits - 1 decision thresholds between values, ascending
 
   int levels() const { return 1 << bits; }
   float value(int code) const { return float(int(level[size_t(code)]) - offset) * step; }
-  int code(float x) const;              // nearest level
-  double gaussian_mse() const;          // E (x - value(code(x)))^2 for x ~ N(0,1), by exact integration
+  int code(float x) const;      // nearest level
+  double gaussian_mse() const;  // E (x - value(code(x)))^2 for x ~ N(0,1), by exact integration
 };
 
 // Lloyd-Max levels for N(0,1) (Max 1960; TurboQuant arXiv 2504.19874 eq. 4 in the limit of large d), rounded to the

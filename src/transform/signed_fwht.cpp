@@ -24,7 +24,9 @@ int odd_part(int dim) {
 
 }  // namespace
 
-bool SignedFwht::supports(int dim) { return dim >= 2 && dim % 2 == 0 && odd_part(dim) <= kMaxOdd; }
+bool SignedFwht::supports(int dim) {
+  return dim >= 2 && dim % 2 == 0 && odd_part(dim) <= kMaxOdd;
+}
 
 SignedFwht::SignedFwht(int dim, uint64_t seed) : dim_(dim), odd_(odd_part(dim)), power_(0) {
   if (!supports(dim))

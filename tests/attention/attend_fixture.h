@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <vector>
 
 #include "attention/kernels.h"
@@ -33,7 +34,8 @@ struct Stream {
   size_t out_size() const { return size_t(layer.heads) * size_t(layer.value_dim); }
 
   // Feeds tokens [first, first + count) to a sequence of a one-layer cache; returns [count, heads, value_dim].
-  std::vector<float> feed(Cache& cache, SequenceId sequence, int first, int count, const AttentionOptions& options) const {
+  std::vector<float> feed(Cache& cache, SequenceId sequence, int first, int count,
+                          const AttentionOptions& options) const {
     std::vector<float> out(size_t(count) * out_size());
     const SequenceSpan span{sequence, 0, count};
     attend(cache, 0, view(q, layer.heads, layer.key_dim, first), view(k, layer.kv_heads, layer.key_dim, first),
@@ -85,7 +87,9 @@ struct Stream {
       }
     return out;
   }
-  size_t key_at(int t, int head) const { return (size_t(t) * size_t(layer.kv_heads) + size_t(head)) * size_t(layer.key_dim); }
+  size_t key_at(int t, int head) const {
+    return (size_t(t) * size_t(layer.kv_heads) + size_t(head)) * size_t(layer.key_dim);
+  }
   size_t value_at(int t, int head) const {
     return (size_t(t) * size_t(layer.kv_heads) + size_t(head)) * size_t(layer.value_dim);
   }
@@ -128,8 +132,10 @@ inline std::vector<std::byte> page_bytes(Cache& cache, SequenceId sequence) {
   return bytes;
 }
 
+// The instruction sets to test: all that this machine has, or the one that KVASIR_SIMD names.
 inline std::vector<AttentionOptions> all_levels(int threads = 2) {
   std::vector<AttentionOptions> levels;
+  if (std::getenv("KVASIR_SIMD")) return {AttentionOptions::from_environment(threads)};
   for (SimdLevel level : {SimdLevel::scalar, SimdLevel::avx2}) {
     AttentionOptions options;
     options.threads = threads;

@@ -69,7 +69,8 @@ TEST(Attend, CodecErrorShrinksWithBits) {
   double last = 1e9;
   for (const char* name : {"turbo2", "turbo3", "turbo4", "q8", "f16"}) {
     Cache cache = one_layer_cache(stream.layer, name, 16, 64);
-    const double error = relative_error(stream.feed(cache, cache.create(), 0, stream.tokens, all_levels().back()), expected);
+    const double error =
+        relative_error(stream.feed(cache, cache.create(), 0, stream.tokens, all_levels().back()), expected);
     EXPECT_LT(error, 0.7 * last) << name;
     last = error;
   }
@@ -115,7 +116,8 @@ TEST(Attend, NeighboursChangeNothing) {
   const auto q = join(b.q, a.q, 4 * 64), k = join(b.k, a.k, 2 * 64), v = join(b.v, a.v, 2 * 64);
   const SequenceSpan spans[] = {{loud, 0, b.tokens}, {quiet, b.tokens + 1, a.tokens}};
   std::vector<float> out(size_t(b.tokens + 1 + a.tokens) * a.out_size());
-  attend(cache, 0, Stream::view(q, 4, 64, 0), Stream::view(k, 2, 64, 0), Stream::view(v, 2, 64, 0), spans, out.data(), options);
+  attend(cache, 0, Stream::view(q, 4, 64, 0), Stream::view(k, 2, 64, 0), Stream::view(v, 2, 64, 0), spans, out.data(),
+         options);
   EXPECT_EQ(page_bytes(cache, quiet), page_bytes(alone, only));
   const std::vector<float> got(out.end() - std::ptrdiff_t(expected.size()), out.end());
   EXPECT_EQ(got, expected);
@@ -227,8 +229,8 @@ TEST(Attend, ConstantKeyOffsetsAreHarmless) {
         const double floor = relative_error(stream.feed(f16, f16.create(), 0, stream.tokens, options), expected);
         const double error = relative_error(got, expected);
         if (norm == 0) plain = error;
-        EXPECT_LT(error, 3 * std::max(plain, floor)) << name << " norm " << norm << " channels " << channels
-                                                     << " plain " << plain << " f16 " << floor;
+        EXPECT_LT(error, 3 * std::max(plain, floor))
+            << name << " norm " << norm << " channels " << channels << " plain " << plain << " f16 " << floor;
         if (norm > 100 && std::string(name) != "kivi4") {
           EXPECT_GT(cache.stats().key_offset_ratio[0], 10.0f);
         }
@@ -259,7 +261,7 @@ TEST(Attend, FullPoolLeavesTheSequenceAlone) {
 
 // What `kvasir plan` says is what the pool hands out, for MHA, GQA, MQA, windows, odd head dims and unequal sides.
 TEST(Attend, PlanIsWhatThePoolHandsOut) {
-  std::vector<LayerGeometry> shapes = {small_layer(4, 4, 64), small_layer(6, 2, 80), small_layer(8, 1, 128),
+  std::vector<LayerGeometry> shapes = {small_layer(4, 4, 64),  small_layer(6, 2, 80), small_layer(8, 1, 128),
                                        small_layer(4, 1, 256), small_layer(2, 2, 96), small_layer(4, 2, 72)};
   shapes[3].window = 128;
   shapes[4].value_dim = 64;

@@ -25,7 +25,10 @@ TEST(ParallelFor, RunsEveryIndexOnce) {
 
 TEST(ParallelFor, RethrowsWhatATaskThrew) {
   for (int threads : {1, 2, 4})
-    EXPECT_THROW(parallel_for(50, threads, [](int index, int) { if (index == 17) throw std::runtime_error("17"); }),
+    EXPECT_THROW(parallel_for(50, threads,
+                              [](int index, int) {
+                                if (index == 17) throw std::runtime_error("17");
+                              }),
                  std::runtime_error);
 }
 

@@ -41,8 +41,7 @@ class RealModel : public ::testing::Test {
     options.threads = 2;
     Engine engine(model_, options);
     const test::Logits got = test::engine_logits(engine, engine.cache().create(), tokens, count - 8);
-    const test::Distance d =
-        test::distance(got, test::native_logits(model_, tokens, count - 8, micro_batch));
+    const test::Distance d = test::distance(got, test::native_logits(model_, tokens, count - 8, micro_batch));
     RecordProperty("kld", std::to_string(d.divergence));
     EXPECT_LE(d.divergence, 1e-4);
     EXPECT_GE(d.top1, 0.99);

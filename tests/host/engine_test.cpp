@@ -20,11 +20,15 @@ using test::TinyModel;
 // llama.cpp rounds each query to f16 and sums values in f16 (unit roundoff 2^-11); Kvasir doesn't. A relative error of
 // that size enters with each layer; the factor covers the growth through the layers above (steep softmaxes, gains of
 // 1.5) and the largest of some 10^4 logits lying several deviations out.
-double native_tolerance(int layers) { return 16.0 * layers / 2048.0; }
+double native_tolerance(int layers) {
+  return 16.0 * layers / 2048.0;
+}
 
 // The same computation in another order: f32 roundoff through sums of up to about 10^3 terms. Where a batch has another
 // shape llama.cpp picks other kernels, and keys may round to the neighbouring f16.
-double order_tolerance(int layers) { return 4.0 * layers / 2048.0; }
+double order_tolerance(int layers) {
+  return 4.0 * layers / 2048.0;
+}
 
 std::shared_ptr<Model> tiny_model(const TemporaryFolder& folder, const TinyModel& tiny) {
   const std::string path = folder.file("model.gguf");
@@ -52,10 +56,12 @@ TEST(EngineAgainstNative, Llama) {
 TEST(EngineAgainstNative, Qwen2WithKeyBiases) {
   expect_native({.architecture = "qwen2", .heads = 2, .kv_heads = 1, .embedding = 128});
 }
-TEST(EngineAgainstNative, Qwen3WithNormedKeys) { expect_native({.architecture = "qwen3", .head_dim = 128}); }
+TEST(EngineAgainstNative, Qwen3WithNormedKeys) {
+  expect_native({.architecture = "qwen3", .head_dim = 128});
+}
 TEST(EngineAgainstNative, Gemma3BeyondItsWindow) {
-  expect_native({.architecture = "gemma3", .layers = 4, .kv_heads = 1, .head_dim = 256, .window = 24,
-                 .window_period = 3});
+  expect_native(
+      {.architecture = "gemma3", .layers = 4, .kv_heads = 1, .head_dim = 256, .window = 24, .window_period = 3});
   expect_native({.architecture = "gemma3", .layers = 2, .window = 3});
 }
 TEST(EngineAgainstNative, Gemma2WithSoftCap) {
@@ -67,7 +73,8 @@ TEST(EngineAgainstNative, GptOssWithLearnedSinks) {
 
 class TinyEngine : public ::testing::Test {
  protected:
-  TinyEngine() : model_(tiny_model(folder_, {.architecture = "gemma3", .layers = 3, .window = 20, .window_period = 3})) {}
+  TinyEngine()
+      : model_(tiny_model(folder_, {.architecture = "gemma3", .layers = 3, .window = 20, .window_period = 3})) {}
 
   std::vector<int32_t> tokens(int count, uint64_t seed) const {
     return test::random_tokens(count, model_->vocab_size(), seed);
@@ -105,9 +112,8 @@ TEST_F(TinyEngine, SequencesInOneBatchEqualSingleRuns) {
     got[i].clear();
     spans[i] = {spans[i].sequence, next, false};
   }
-  together.decode(spans, [&](int span, int, const float* row) {
-    got[size_t(span)].emplace_back(row, row + model_->vocab_size());
-  });
+  together.decode(
+      spans, [&](int span, int, const float* row) { got[size_t(span)].emplace_back(row, row + model_->vocab_size()); });
   for (size_t i = 0; i < texts.size(); ++i) {
     EXPECT_LE(test::distance(got[i], expected[i]).error, order_tolerance(3)) << "sequence " << i;
   }

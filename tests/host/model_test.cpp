@@ -77,8 +77,8 @@ TEST(ModelFile, ModelsWithoutCausalAttentionAreRefusedByName) {
   expect_error(path, ErrorCode::unsupported, "`bert` is an embedding model");
   test::write_bare_gguf("qwen3", {{"qwen3.pooling_type", 3}}, {}, path);
   expect_error(path, ErrorCode::unsupported, "`qwen3` is an embedding model");
-  test::write_bare_gguf("deepseek2", {{"deepseek2.attention.kv_lora_rank", 512},
-                                      {"deepseek2.attention.key_length_mla", 192}}, {}, path);
+  test::write_bare_gguf(
+      "deepseek2", {{"deepseek2.attention.kv_lora_rank", 512}, {"deepseek2.attention.key_length_mla", 192}}, {}, path);
   expect_error(path, ErrorCode::unsupported, "`deepseek2` is a model with multi-head latent attention");
   test::write_bare_gguf("nobody-knows-me", {}, {}, path);
   expect_error(path, ErrorCode::unsupported, "unknown model architecture: 'nobody-knows-me'");
@@ -161,8 +161,8 @@ TEST(ModelName, UnknownAndUnfetchedNamesSayWhatToDo) {
       return error.what();
     }
   };
-  EXPECT_NE(message("smollm2").find("tools/fetch_model.sh smollm2"), std::string::npos);
-  EXPECT_NE(message("smollm2-f32").find("tools/fetch_model.sh smollm2"), std::string::npos);
+  EXPECT_NE(message("smollm2").find("tools/fetch_model.py smollm2"), std::string::npos);
+  EXPECT_NE(message("smollm2-f32").find("tools/fetch_model.py smollm2"), std::string::npos);
   EXPECT_NE(message("smollm3").find("smollm2, gemma3-270m"), std::string::npos);
   EXPECT_NE(message("./no.gguf").find("no file"), std::string::npos);
 }

@@ -43,7 +43,9 @@ class GgufWriter {
         tensors_(ggml_init({kTensorBytes, nullptr, false}), ggml_free),
         random_(seed) {}
 
-  void text(const std::string& key, const std::string& value) { gguf_set_val_str(file_.get(), key.c_str(), value.c_str()); }
+  void text(const std::string& key, const std::string& value) {
+    gguf_set_val_str(file_.get(), key.c_str(), value.c_str());
+  }
   void number(const std::string& key, uint32_t value) { gguf_set_val_u32(file_.get(), key.c_str(), value); }
   void real(const std::string& key, float value) { gguf_set_val_f32(file_.get(), key.c_str(), value); }
   void flag(const std::string& key, bool value) { gguf_set_val_bool(file_.get(), key.c_str(), value); }

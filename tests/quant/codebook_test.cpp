@@ -41,8 +41,8 @@ TEST(LloydMax, IsAFixedPoint) {
 TEST(LloydMax, StaysBetweenShannonAndThePaperBound) {
   for (int b = 1; b <= 6; ++b) {
     const double mse = lloyd_max_exact(b).mse;
-    EXPECT_GT(mse, std::pow(4.0, -b));                                              // Thm. 3
-    EXPECT_LT(mse, std::sqrt(3.0) * 3.14159265358979 / 2 * std::pow(4.0, -b));      // Thm. 1
+    EXPECT_GT(mse, std::pow(4.0, -b));                                          // Thm. 3
+    EXPECT_LT(mse, std::sqrt(3.0) * 3.14159265358979 / 2 * std::pow(4.0, -b));  // Thm. 1
   }
 }
 
