@@ -19,7 +19,9 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
   const std::string group = "Cache";
   std::string names;
   for (const std::string& name : codec_names()) names += ", " + name;
-  command.add_option("--kv", flags.kv, "codec of keys and values, K[,V]: auto" + names)->group(group)->capture_default_str();
+  command.add_option("--kv", flags.kv, "codec of keys and values, K[,V]: auto" + names)
+      ->group(group)
+      ->capture_default_str();
   command.add_option("--cache-type-k", flags.type_k, "codec of keys (also -ctk)")->group(group);
   command.add_option("--cache-type-v", flags.type_v, "codec of values (also -ctv)")->group(group);
   command.add_option("--kv-layers", flags.layers, "other codecs for some layers, as in 0-1,-2--1:q8")->group(group);

@@ -15,10 +15,10 @@ class App;
 namespace kvasir::cli {
 
 struct CacheFlags {
-  std::string kv = "auto";       // --kv
-  std::string type_k, type_v;    // -ctk, -ctv: one side of --kv
-  std::string layers;            // --kv-layers
-  std::string budget;            // --kv-budget
+  std::string kv = "auto";     // --kv
+  std::string type_k, type_v;  // -ctk, -ctv: one side of --kv
+  std::string layers;          // --kv-layers
+  std::string budget;          // --kv-budget
   int sink = CacheOptions().sink, recent = CacheOptions().recent;
   bool no_protect = false;
 

@@ -48,7 +48,8 @@ void chat(const ChatFlags& flags) {
   check_model_flags(flags.model);
   check_sampling_flags(flags.sampling);
   if (flags.most_tokens < -1 || flags.most_tokens == 0)
-    throw Error(ErrorCode::invalid_argument, fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
   const CacheOptions options = cache_options(flags.cache);
   const std::shared_ptr<Model> model = load_model(flags.model);
   Engine engine(model, engine_options(flags.model, *model, options));
@@ -63,10 +64,11 @@ void chat(const ChatFlags& flags) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const InterruptGuard interrupt;
     try {
-      const Conversation::Turn turn = conversation.say(line, sampler, flags.most_tokens, interrupt, [](std::string_view piece) {
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-        std::fflush(stdout);
-      });
+      const Conversation::Turn turn =
+          conversation.say(line, sampler, flags.most_tokens, interrupt, [](std::string_view piece) {
+            std::fwrite(piece.data(), 1, piece.size(), stdout);
+            std::fflush(stdout);
+          });
       std::fputc('\n', stdout);
       std::fflush(stdout);
       if (!offsets_noted && engine.cache().stats().pages_packed > 0) {
@@ -75,7 +77,8 @@ void chat(const ChatFlags& flags) {
       }
       note_turn(turn, engine.cache());
       if (turn.answer.stop == StopReason::context_full)
-        note(fmt::format("the context of {} tokens is full, the answer was cut; start anew or raise -c", engine.options().context));
+        note(fmt::format("the context of {} tokens is full, the answer was cut; start anew or raise -c",
+                         engine.options().context));
     } catch (const Error& error) {
       // The conversation stands as before this message; a shorter one may still fit.
       const bool may_go_on = error.code() == ErrorCode::context_full || error.code() == ErrorCode::out_of_memory;
@@ -93,7 +96,9 @@ void add_chat(CLI::App& program) {
   add_model_flags(*command, flags->model);
   add_cache_flags(*command, flags->cache);
   add_sampling_flags(*command, flags->sampling);
-  command->add_option("-n,--predict,--n-predict", flags->most_tokens, "most tokens of one answer; -1: until the model ends")
+  command
+      ->add_option("-n,--predict,--n-predict", flags->most_tokens,
+                   "most tokens of one answer; -1: until the model ends")
       ->capture_default_str();
   command->add_option("--system", flags->system, "a system message (also -sys)");
   command->callback([flags] { chat(*flags); });

@@ -8,7 +8,9 @@
 
 namespace kvasir::cli {
 
-bool has_chat_template(const Model& model) { return llama_model_chat_template(model.handle(), nullptr) != nullptr; }
+bool has_chat_template(const Model& model) {
+  return llama_model_chat_template(model.handle(), nullptr) != nullptr;
+}
 
 std::vector<int32_t> tokenize_start(const Model& model, const std::string& text, bool parse_special) {
   std::vector<int32_t> tokens = model.tokenize(text, true, parse_special);
@@ -20,7 +22,8 @@ std::vector<int32_t> tokenize_start(const Model& model, const std::string& text,
 
 std::vector<int32_t> first_prompt(const Model& model, const std::string& text, const std::string& system, bool raw) {
   if (raw || !has_chat_template(model)) {
-    if (!system.empty()) throw Error(ErrorCode::invalid_argument, "this model has no chat template, so --system has no place");
+    if (!system.empty())
+      throw Error(ErrorCode::invalid_argument, "this model has no chat template, so --system has no place");
     return tokenize_start(model, text, true);
   }
   std::vector<Model::Message> messages;
@@ -30,8 +33,9 @@ std::vector<int32_t> first_prompt(const Model& model, const std::string& text, c
     return tokenize_start(model, model.apply_chat_template(messages, true), true);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
-    throw Error(ErrorCode::unsupported, "llama.cpp doesn't know this model's chat template; give --raw and write the prompt in the "
-                                        "model's own format");
+    throw Error(ErrorCode::unsupported,
+                "llama.cpp doesn't know this model's chat template; give --raw and write the prompt in the "
+                "model's own format");
   }
 }
 

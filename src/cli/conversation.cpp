@@ -24,8 +24,10 @@ std::vector<int32_t> Conversation::new_tokens(const std::string& text) {
   const int64_t context = engine_.options().context;
   const auto check_room = [&](size_t whole) {
     if (int64_t(whole) >= context)
-      throw Error(ErrorCode::context_full, fmt::format("the conversation would have {} tokens, the context holds {}; start anew or "
-                                                       "raise -c", whole, context));
+      throw Error(ErrorCode::context_full,
+                  fmt::format("the conversation would have {} tokens, the context holds {}; start anew or "
+                              "raise -c",
+                              whole, context));
   };
   if (!held_tokens_.empty() && text_is_exact_ && text.starts_with(held_text_)) {
     std::vector<int32_t> fresh = model.tokenize(text.substr(held_text_.size()), false, true);
@@ -45,7 +47,8 @@ std::vector<int32_t> Conversation::new_tokens(const std::string& text) {
 }
 
 Conversation::Turn Conversation::say(const std::string& message, Sampler& sampler, int64_t most_tokens,
-                                     const InterruptGuard& interrupt, const std::function<void(std::string_view)>& on_text) {
+                                     const InterruptGuard& interrupt,
+                                     const std::function<void(std::string_view)>& on_text) {
   messages_.push_back({"user", message});
   std::string text;
   std::vector<int32_t> fresh;

@@ -22,8 +22,8 @@ class Conversation {
 
   struct Turn {
     Generated answer;
-    size_t fed_tokens = 0;      // of the prompt, in this turn
-    size_t reused_tokens = 0;   // that the cache already held
+    size_t fed_tokens = 0;     // of the prompt, in this turn
+    size_t reused_tokens = 0;  // that the cache already held
     double prefill_seconds = 0;
   };
 

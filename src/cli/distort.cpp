@@ -45,7 +45,8 @@ void check_flags(const DistortFlags& flags) {
     refuse(fmt::format("--side takes key, value or both, got '{}'", flags.side));
   if (flags.tokens < kPageTokens || flags.tokens > kMostTokens)
     refuse(fmt::format("--tokens takes {} to {}, got {}", kPageTokens, kMostTokens, flags.tokens));
-  if (flags.threads < 0 || flags.threads > 1024) refuse(fmt::format("-t takes 0 to 1024 threads, got {}", flags.threads));
+  if (flags.threads < 0 || flags.threads > 1024)
+    refuse(fmt::format("-t takes 0 to 1024 threads, got {}", flags.threads));
   if (flags.input == "gaussian" && flags.dim <= 0) refuse("--dim is needed for normal vectors, as in --dim 128");
 }
 
@@ -53,9 +54,11 @@ Input open_input(const DistortFlags& flags, const NpyMatrix& matrix) {
   if (flags.input == "gaussian")
     return {gaussian_pages(flags.dim, flags.seed), flags.tokens / kPageTokens, flags.dim, true};
   if (flags.dim > 0 && flags.dim != matrix.dim)
-    throw Error(ErrorCode::invalid_argument, fmt::format("--dim is {}, but `{}` holds vectors of {}", flags.dim, flags.input, matrix.dim));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--dim is {}, but `{}` holds vectors of {}", flags.dim, flags.input, matrix.dim));
   if (matrix.rows < kPageTokens)
-    throw Error(ErrorCode::invalid_argument, fmt::format("`{}` holds {} vectors, less than one page of {}", flags.input, matrix.rows, kPageTokens));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`{}` holds {} vectors, less than one page of {}", flags.input, matrix.rows, kPageTokens));
   return {given_pages(matrix.dim, matrix.values), std::min(matrix.rows, flags.tokens) / kPageTokens, matrix.dim, false};
 }
 
@@ -72,7 +75,8 @@ Json side_json(const Codec& codec, const Distortion& d) {
           {"mse", d.mse},
           {"mse_input", d.mse_input},
           {"theory_mse", known(d.theory_mse)},
-          {"codebook_mse", known(d.codebook_mse)},
+          {"gaussian_mse", known(d.gaussian_mse)},
+          {"scale_effect", d.theory_mse ? Json(*d.theory_mse / *d.gaussian_mse) : Json(nullptr)},
           {"ip_bias", d.ip_bias.mean},
           {"ip_bias_se", d.ip_bias.se},
           {"theory_bias", known(d.theory_bias)},
@@ -86,8 +90,8 @@ Json side_json(const Codec& codec, const Distortion& d) {
 void print_side(const char* side, const Codec& codec, const Distortion& d) {
   fmt::print("{:<5} {:<8} {:.4f} bits a value  mse {:.6f}", side, codec.name, bits_per_value(codec), d.mse);
   if (d.theory_mse) fmt::print(" (theory {:.6f}, {:+.2f} %)", *d.theory_mse, 100 * (d.mse / *d.theory_mse - 1));
-  fmt::print("  score bias {:+.2e} +- {:.1e}  score variance {:.6f}  Shannon {:.6f}\n", d.ip_bias.mean, d.ip_bias.se, d.ip_var,
-             std::pow(4.0, -code_bits(codec)));
+  fmt::print("  score bias {:+.2e} +- {:.1e}  score variance {:.6f}  Shannon {:.6f}\n", d.ip_bias.mean, d.ip_bias.se,
+             d.ip_var, std::pow(4.0, -code_bits(codec)));
 }
 
 void distort(const DistortFlags& flags) {
@@ -113,7 +117,9 @@ void distort(const DistortFlags& flags) {
   // asked for, since scores are what its scale is about.
   const Json& first = sides.begin().value();
   Json result = Json::object();
-  for (const char* key : {"mse", "theory_mse", "ip_bias", "ip_bias_se", "ip_var", "bits_per_value", "shannon_mse"}) result[key] = first[key];
+  for (const char* key : {"mse", "theory_mse", "gaussian_mse", "scale_effect", "ip_bias", "ip_bias_se", "ip_var",
+                          "bits_per_value", "shannon_mse"})
+    result[key] = first[key];
   result["side"] = sides.begin().key();
   result["dim"] = input.dim;
   result["kv"] = flags.kv;
@@ -133,9 +139,11 @@ void add_distort(CLI::App& program) {
   command->add_option("--dim", flags->dim, "channels of a vector");
   command->add_option("--side", flags->side, "key, value or both")->capture_default_str();
   command->add_option("--tokens", flags->tokens, "vectors to measure, in pages of 64")->capture_default_str();
-  command->add_option("--input", flags->input, "gaussian, or a .npy file of vectors [rows, dim]")->capture_default_str();
+  command->add_option("--input", flags->input, "gaussian, or a .npy file of vectors [rows, dim]")
+      ->capture_default_str();
   command->add_option("-s,--seed", flags->seed, "seed of vectors and queries")->capture_default_str();
-  command->add_option("-t,--threads", flags->threads, "threads; 0: all that this process may use")->capture_default_str();
+  command->add_option("-t,--threads", flags->threads, "threads; 0: all that this process may use")
+      ->capture_default_str();
   command->add_flag("--no-protect", flags->no_protect, "leave out the codec's default protections");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags] { distort(*flags); });

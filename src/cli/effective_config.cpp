@@ -27,7 +27,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::string offset_treatment(const Codec& codec) {
   if (codec.raw()) return "kept, keys have 16 bits";
   if (codec.center) return "removed with the page mean";
-  if (codec.scale_span == ScaleSpan::channel && codec.has_zero_point()) return "held by the zero points of its channels";
+  if (codec.scale_span == ScaleSpan::channel && codec.has_zero_point())
+    return "held by the zero points of its channels";
   return "NOT protected (--no-protect), expect a loss";
 }
 
@@ -41,13 +42,14 @@ void note_cache(const Cache& cache, int64_t context, int threads) {
   const CacheOptions& options = cache.options();
   for (const std::string& line : lines_of(cache.describe())) note("cache: " + line);
   const CacheSize full = plan_size(cache.geometry(), options, context);
-  note(fmt::format("cache: first {} and last {} tokens in 16 bits; {} for {} tokens ({:.2f} bits a value, {:.1f}x less than f16)",
-                   options.sink, options.recent, format_bytes(full.total()), context, full.bits_per_value(),
-                   double(full.bytes_f16) / double(full.total())));
+  note(fmt::format(
+      "cache: first {} and last {} tokens in 16 bits; {} for {} tokens ({:.2f} bits a value, {:.1f}x less than f16)",
+      options.sink, options.recent, format_bytes(full.total()), context, full.bits_per_value(),
+      double(full.bytes_f16) / double(full.total())));
   if (options.budget > 0) note(fmt::format("cache: at most {}", format_bytes(options.budget)));
   const AttentionOptions attention = AttentionOptions::from_environment(threads);
-  note(fmt::format("attention: {}, {} threads", attention.reference ? "double-precision reference" : to_string(attention.simd),
-                   threads));
+  note(fmt::format("attention: {}, {} threads",
+                   attention.reference ? "double-precision reference" : to_string(attention.simd), threads));
 }
 
 void note_key_offsets(const Cache& cache) {
@@ -66,7 +68,8 @@ void note_key_offsets(const Cache& cache) {
       low = std::min(low, ratios[last]);
       high = std::max(high, ratios[last]);
     }
-    const std::string size = first == last ? fmt::format("{:.0f}x", high) : fmt::format("{:.0f}x to {:.0f}x", low, high);
+    const std::string size =
+        first == last ? fmt::format("{:.0f}x", high) : fmt::format("{:.0f}x to {:.0f}x", low, high);
     note(fmt::format("{}: key offset {} the spread, {}", layer_range(first, last), size, treatment));
     first = last + 1;
   }

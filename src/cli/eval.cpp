@@ -36,23 +36,41 @@ SourceSpec base_spec(const KldFlags& flags) {
 SourceSpec test_spec(const KldFlags& flags) {
   const CacheOptions options = cache_options_without_codecs(flags.cache);
   const std::string text = flags.cache.kv_text();
-  return as_argument([&] { return SourceSpec::parse(text, options); });
+  const SourceSpec spec = as_argument([&] { return SourceSpec::parse(text, options); });
+  if (spec.native && (!options.overrides.empty() || options.budget > 0 || !options.protect))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("--kv {} is llama.cpp's own cache, which knows no --kv-layers, --kv-budget or --no-protect; "
+                    "drop them",
+                    text));
+  return spec;
+}
+
+// An unknown ggml type only shows once llama.cpp is asked for a context, but it's a wrong argument all the same.
+std::unique_ptr<LogitSource> open_source(const std::shared_ptr<Model>& model, const SourceSpec& spec, int64_t context,
+                                         int micro_batch, int threads) {
+  try {
+    return make_source(model, spec, context, micro_batch, threads);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    throw Error(ErrorCode::invalid_argument, error.what());
+  }
 }
 
 Json kld_json(const DivergenceSummary& s) {
-  return {{"mean", s.kld.mean},    {"se", s.kld.se},       {"median", s.kld_median}, {"p90", s.kld_p90},
-          {"p95", s.kld_p95},      {"p99", s.kld_p99},     {"p999", s.kld_p999},     {"max", s.kld_max}};
+  return {{"mean", s.kld.mean}, {"se", s.kld.se},   {"median", s.kld_median}, {"p90", s.kld_p90},
+          {"p95", s.kld_p95},   {"p99", s.kld_p99}, {"p999", s.kld_p999},     {"max", s.kld_max}};
 }
 
 Json source_json(const LogitSource& source, const SourceSpec& spec, int64_t context, int micro_batch, int threads) {
   if (const Cache* cache = source.cache()) return effective_json(*cache, context, micro_batch, threads);
-  return {{"native", true},       {"type_k", spec.type_k},       {"type_v", spec.type_v},
-          {"context", context},   {"micro_batch", micro_batch},  {"threads", threads}};
+  return {{"native", true},     {"type_k", spec.type_k},      {"type_v", spec.type_v},
+          {"context", context}, {"micro_batch", micro_batch}, {"threads", threads}};
 }
 
 void print_summary(const DivergenceSummary& s, double bits) {
-  fmt::print("KLD          mean {:.3e} +- {:.1e}  median {:.2e}  p90 {:.2e}  p99 {:.2e}  max {:.2e}\n", s.kld.mean, s.kld.se,
-             s.kld_median, s.kld_p90, s.kld_p99, s.kld_max);
+  fmt::print("KLD          mean {:.3e} +- {:.1e}  median {:.2e}  p90 {:.2e}  p99 {:.2e}  max {:.2e}\n", s.kld.mean,
+             s.kld.se, s.kld_median, s.kld_p90, s.kld_p99, s.kld_max);
   fmt::print("perplexity   {:.4f} +- {:.4f}  base {:.4f}  ln(ratio) {:+.5f} +- {:.5f}\n", s.ppl, s.ppl_se, s.ppl_base,
              s.ln_ppl_ratio.mean, s.ln_ppl_ratio.se);
   fmt::print("same top     {:.2f} % +- {:.2f}\n", 100 * s.top1.mean, 100 * s.top1.se);
@@ -71,17 +89,21 @@ void note_source(const char* role, const LogitSource& source, const SourceSpec& 
 
 void eval_kld(const KldFlags& flags) {
   check_model_flags(flags.model);
-  if (flags.chunks < 0) throw Error(ErrorCode::invalid_argument, fmt::format("--chunks takes 0 (all) or more, got {}", flags.chunks));
+  if (flags.file.empty())
+    throw Error(ErrorCode::invalid_argument, "no text: -f takes the file to read, or - for stdin");
+  if (flags.chunks < 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--chunks takes 0 (all) or more, got {}", flags.chunks));
   const SourceSpec test = test_spec(flags), base = base_spec(flags);
   const std::string text = read_text(flags.file);
   const std::shared_ptr<Model> model = load_model(flags.model);
   const int64_t context = context_length(flags.model, *model);
   const auto chunks = cut_chunks(*model, text, context, flags.chunks);
   const int threads = thread_count(flags.model);
-  const int micro_batch = lockstep_micro_batch(model->vocab_size(), int(std::min<int64_t>(flags.model.micro_batch, context)));
+  const int micro_batch =
+      lockstep_micro_batch(model->vocab_size(), int(std::min<int64_t>(flags.model.micro_batch, context)));
 
-  const auto base_source = make_source(model, base, context, micro_batch, threads);
-  const auto test_source = make_source(model, test, context, micro_batch, threads);
+  const auto base_source = open_source(model, base, context, micro_batch, threads);
+  const auto test_source = open_source(model, test, context, micro_batch, threads);
   note_source("base", *base_source, base, context, threads);
   note_source("test", *test_source, test, context, threads);
 
@@ -89,13 +111,14 @@ void eval_kld(const KldFlags& flags) {
   std::vector<LogitDivergence> positions;
   ProgressBar bar("evaluating", int64_t(chunks.size()) * context);
   for (size_t i = 0; i < chunks.size(); ++i) {
-    score_chunk(*base_source, *test_source, chunks[i], model->vocab_size(), micro_batch, threads,
-                [&](int64_t done) { bar.set(int64_t(i) * context + done); }, positions);
+    score_chunk(
+        *base_source, *test_source, chunks[i], model->vocab_size(), micro_batch, threads,
+        [&](int64_t done) { bar.set(int64_t(i) * context + done); }, positions);
     const DivergenceSummary so_far = summarize(positions);
     bar.clear();
-    note(fmt::format("chunk {}/{}: KLD {:.3e} +- {:.1e}, same top {:.2f} %, perplexity {:.3f} (base {:.3f}), {:.0f} s", i + 1,
-                     chunks.size(), so_far.kld.mean, so_far.kld.se, 100 * so_far.top1.mean, so_far.ppl, so_far.ppl_base,
-                     watch.seconds()));
+    note(fmt::format("chunk {}/{}: KLD {:.3e} +- {:.1e}, same top {:.2f} %, perplexity {:.3f} (base {:.3f}), {:.0f} s",
+                     i + 1, chunks.size(), so_far.kld.mean, so_far.kld.se, 100 * so_far.top1.mean, so_far.ppl,
+                     so_far.ppl_base, watch.seconds()));
   }
   const DivergenceSummary summary = summarize(positions);
   const double bits = test_source->bits_per_value();
@@ -139,7 +162,7 @@ void add_kld(CLI::App& eval) {
   add_cache_flags(*command, flags->cache);
   command->get_option("--kv")->description(command->get_option("--kv")->get_description() +
                                            "; native:K[,V] for llama.cpp's own cache, as in native:q4_0");
-  command->add_option("-f,--file", flags->file, "the text to read")->required();
+  command->add_option("-f,--file", flags->file, "the text to read");
   command->add_option("--chunks", flags->chunks, "windows of -c tokens to read; 0: all")->capture_default_str();
   command->add_option("--base", flags->base, "what to compare with: native[:K[,V]] or a codec")->capture_default_str();
   command->add_flag("--json", flags->json, "print one JSON object");

@@ -41,7 +41,9 @@ std::string Utf8Stream::push(std::string_view bytes) {
   return ready;
 }
 
-std::string Utf8Stream::finish() { return std::exchange(held_, {}); }
+std::string Utf8Stream::finish() {
+  return std::exchange(held_, {});
+}
 
 std::string to_string(StopReason reason) {
   switch (reason) {
@@ -58,8 +60,10 @@ std::span<const float> prefill(Engine& engine, SequenceId sequence, std::span<co
   const int64_t context = engine.options().context;
   const int64_t length = engine.cache().length(sequence) + int64_t(tokens.size());
   if (length > context)
-    throw Error(ErrorCode::context_full, fmt::format("the prompt has {} tokens, the context holds {}; raise -c to {} or more, or "
-                                                     "shorten the prompt", length, context, length + 1));
+    throw Error(ErrorCode::context_full,
+                fmt::format("the prompt has {} tokens, the context holds {}; raise -c to {} or more, or "
+                            "shorten the prompt",
+                            length, context, length + 1));
   engine.cache().reserve(sequence, int64_t(tokens.size()));
   ProgressBar bar("reading the prompt", int64_t(tokens.size()));
   const size_t step = size_t(engine.options().micro_batch);
@@ -91,9 +95,12 @@ Generated generate(Engine& engine, SequenceId sequence, std::span<const float> l
     if (model.is_end(token)) break;
     result.tokens.push_back(token);
     show(stream.push(model.piece(token)));
-    if (interrupt.interrupted()) done = stopped(StopReason::interrupted);
-    else if (most >= 0 && int64_t(result.tokens.size()) >= most) done = stopped(StopReason::most_tokens);
-    else if (engine.cache().length(sequence) >= engine.options().context) done = stopped(StopReason::context_full);
+    if (interrupt.interrupted())
+      done = stopped(StopReason::interrupted);
+    else if (most >= 0 && int64_t(result.tokens.size()) >= most)
+      done = stopped(StopReason::most_tokens);
+    else if (engine.cache().length(sequence) >= engine.options().context)
+      done = stopped(StopReason::context_full);
     if (done) break;
     logits = engine.decode(sequence, {&token, 1});
     ++result.steps;

@@ -7,7 +7,9 @@ namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
 
-void on_interrupt(int) { interrupt_seen = 1; }
+void on_interrupt(int) {
+  interrupt_seen = 1;
+}
 
 }  // namespace
 
@@ -20,8 +22,12 @@ InterruptGuard::InterruptGuard() {
   sigaction(SIGINT, &action, &before_);
 }
 
-InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &before_, nullptr);
+}
 
-bool InterruptGuard::interrupted() const { return interrupt_seen != 0; }
+bool InterruptGuard::interrupted() const {
+  return interrupt_seen != 0;
+}
 
 }  // namespace kvasir::cli

@@ -33,7 +33,8 @@ std::vector<std::string> arguments(int count, char** values) {
   std::vector<std::string> reversed;
   for (int i = count - 1; i > 0; --i) {
     const std::string_view value = values[i];
-    const auto known = std::find_if(kLongNames.begin(), kLongNames.end(), [&](const auto& n) { return n.first == value; });
+    const auto known =
+        std::find_if(kLongNames.begin(), kLongNames.end(), [&](const auto& n) { return n.first == value; });
     reversed.emplace_back(known == kLongNames.end() ? value : known->second);
   }
   return reversed;
@@ -46,9 +47,31 @@ int fail(std::string sentence, int status) {
   return status;
 }
 
-std::string deepest_command(const CLI::App& app) {
-  for (const CLI::App* sub : app.get_subcommands()) return app.get_name() + " " + deepest_command(*sub);
-  return app.get_name();
+// The command that the line got to, by its whole name, and what is wrong there in the program's own words.
+struct Place {
+  std::string name;
+  const CLI::App* app;
+};
+
+Place deepest_command(const CLI::App& program) {
+  Place place{program.get_name(), &program};
+  while (!place.app->get_subcommands().empty()) {
+    place.app = place.app->get_subcommands().front();
+    place.name += " " + place.app->get_name();
+  }
+  return place;
+}
+
+// The parser only says that a subcommand is required, even where there is one that it doesn't know.
+std::string explain(const CLI::ParseError& error, const Place& place) {
+  const std::vector<const CLI::App*> known = place.app->get_subcommands([](const CLI::App*) { return true; });
+  const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !known.empty();
+  if (!incomplete) return error.what();
+  std::string names;
+  for (const CLI::App* command : known) names += (names.empty() ? "" : ", ") + command->get_name();
+  const std::vector<std::string> rest = place.app->remaining();
+  return rest.empty() ? fmt::format("name a command: {}", names)
+                      : fmt::format("`{}` is no command or flag here; the commands are {}", rest.front(), names);
 }
 
 }  // namespace
@@ -69,7 +92,8 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-    return fail(fmt::format("{}; see `{} --help`", error.what(), deepest_command(program)), kBadArguments);
+    const Place place = deepest_command(program);
+    return fail(fmt::format("{}; see `{} --help`", explain(error, place), place.name), kBadArguments);
   } catch (const kvasir::Error& error) {
     return fail(error.what(), error.code() == kvasir::ErrorCode::invalid_argument ? kBadArguments : kFailure);
   } catch (const std::bad_alloc&) {

@@ -18,28 +18,36 @@ namespace kvasir::cli {
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   const std::string group = "Model";
-  command.add_option("-m,--model", flags.model, "a GGUF file or a small model's name: smollm2, gemma3-270m, "
-                     "qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, each also with -f32")->group(group)->required();
+  command
+      .add_option("-m,--model", flags.model,
+                  "a GGUF file or a small model's name: smollm2, gemma3-270m, "
+                  "qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, each also with -f32")
+      ->group(group);
   command.add_option("-c,--ctx-size", flags.context, "tokens of context; 0: what the model was trained for")
-      ->group(group)->capture_default_str();
+      ->group(group)
+      ->capture_default_str();
   command.add_option("-t,--threads", flags.threads, "threads; 0: all that this process may use")
-      ->group(group)->capture_default_str();
+      ->group(group)
+      ->capture_default_str();
   command.add_option("-b,--batch-size,--ubatch-size", flags.micro_batch, "tokens of one micro-batch (also -ub)")
-      ->group(group)->capture_default_str();
+      ->group(group)
+      ->capture_default_str();
   command.add_option("--n-gpu-layers", flags.gpu_layers, "accepted for llama.cpp's sake (also -ngl); only 0 here")
       ->group(group);
 }
 
 void check_model_flags(const ModelFlags& flags) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
-  if (flags.model.empty()) refuse("-m takes a GGUF file or the name of a small model, got nothing");
+  if (flags.model.empty()) refuse(kNoModel);
   if (flags.context < 0 || flags.context > INT32_MAX)
     refuse(fmt::format("-c takes 0 to {} tokens, got {}", INT32_MAX, flags.context));
-  if (flags.threads < 0 || flags.threads > 1024) refuse(fmt::format("-t takes 0 to 1024 threads, got {}", flags.threads));
+  if (flags.threads < 0 || flags.threads > 1024)
+    refuse(fmt::format("-t takes 0 to 1024 threads, got {}", flags.threads));
   if (flags.micro_batch < 1 || flags.micro_batch > 65536)
     refuse(fmt::format("-ub takes 1 to 65536 tokens, got {}", flags.micro_batch));
   if (!flags.gpu_layers.empty() && flags.gpu_layers != "0")
-    refuse(fmt::format("-ngl {}: this version computes on the CPU only; leave -ngl out or say -ngl 0", flags.gpu_layers));
+    refuse(
+        fmt::format("-ngl {}: this version computes on the CPU only; leave -ngl out or say -ngl 0", flags.gpu_layers));
 }
 
 int thread_count(const ModelFlags& flags) {
@@ -77,7 +85,8 @@ std::string read_text(const std::string& path) {
   }
   std::error_code error;
   if (!std::filesystem::exists(path, error)) throw Error(ErrorCode::not_found, "no file `" + path + "`");
-  if (std::filesystem::is_directory(path, error)) throw Error(ErrorCode::io, "`" + path + "` is a folder, not a text file");
+  if (std::filesystem::is_directory(path, error))
+    throw Error(ErrorCode::io, "`" + path + "` is a folder, not a text file");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::io, "`" + path + "` can't be opened for reading");
   text.assign(std::istreambuf_iterator<char>(file), {});

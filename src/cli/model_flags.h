@@ -12,12 +12,16 @@
 
 namespace kvasir::cli {
 
+// Said where -m is missing. The flag isn't marked as required for the parser, which would then complain about it first,
+// whatever else is wrong on the line.
+inline constexpr const char* kNoModel = "no model: -m takes a GGUF file or the name of a small model, as in -m smollm2";
+
 struct ModelFlags {
-  std::string model;         // -m
-  int64_t context = 4096;    // -c; 0: what the model was trained for
-  int threads = 0;           // -t; 0: all that this process may use
-  int micro_batch = 512;     // -b, -ub
-  std::string gpu_layers;    // -ngl
+  std::string model;       // -m
+  int64_t context = 4096;  // -c; 0: what the model was trained for
+  int threads = 0;         // -t; 0: all that this process may use
+  int micro_batch = 512;   // -b, -ub
+  std::string gpu_layers;  // -ngl
 };
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);

@@ -10,6 +10,7 @@
 #include "cache/layer_codecs.h"
 #include "cli/cache_flags.h"
 #include "cli/commands.h"
+#include "cli/model_flags.h"
 #include "cli/terminal.h"
 #include "host/plan_geometry.h"
 #include "kvasir/engine.h"
@@ -45,16 +46,19 @@ Parts parts_of(const Geometry& geometry, const CacheOptions& options, int64_t to
   return parts;
 }
 
-double ratio(const CacheSize& size) { return double(size.bytes_f16) / double(size.total()); }
+double ratio(const CacheSize& size) {
+  return double(size.bytes_f16) / double(size.total());
+}
 
 void print_row(const std::string& name, const CacheSize& size, int64_t most) {
-  fmt::print("{:<16} {:>10} {:>10} {:>10} {:>8.2f}x {:>10.3f}", name, format_bytes(size.total()), format_bytes(size.pages),
-             format_bytes(size.windows), ratio(size), size.bits_per_value());
+  fmt::print("{:<16} {:>10} {:>10} {:>10} {:>8.2f}x {:>10.3f}", name, format_bytes(size.total()),
+             format_bytes(size.pages), format_bytes(size.windows), ratio(size), size.bits_per_value());
   if (most >= 0) fmt::print(" {:>12}", most);
   fmt::print("\n");
 }
 
 void plan(const PlanFlags& flags) {
+  if (flags.model.empty()) throw Error(ErrorCode::invalid_argument, kNoModel);
   if (flags.context < 1 || flags.context > INT32_MAX)
     throw Error(ErrorCode::invalid_argument, fmt::format("-c takes 1 to {} tokens, got {}", INT32_MAX, flags.context));
   const CacheOptions options = cache_options(flags.cache);
@@ -64,10 +68,13 @@ void plan(const PlanFlags& flags) {
   const CacheSize size = plan_size(geometry, options, flags.context);
   const Parts parts = parts_of(geometry, options, flags.context);
   if (parts.total() != size.total()) throw Error(ErrorCode::internal, "the plan's parts don't add up to its sum");
-  const auto most_tokens = [&](const CacheOptions& asked) { return memory > 0 ? plan_max_tokens(geometry, asked, memory) : -1; };
+  const auto most_tokens = [&](const CacheOptions& asked) {
+    return memory > 0 ? plan_max_tokens(geometry, asked, memory) : -1;
+  };
 
   if (!flags.json) {
-    fmt::print("{} tokens, {} attention layers, f16 takes {}\n", flags.context, geometry.layers.size(), format_bytes(size.bytes_f16));
+    fmt::print("{} tokens, {} attention layers, f16 takes {}\n", flags.context, geometry.layers.size(),
+               format_bytes(size.bytes_f16));
     fmt::print("{:<16} {:>10} {:>10} {:>10} {:>9} {:>10}{}\n", "--kv", "bytes", "pages", "windows", "ratio", "bits",
                memory > 0 ? fmt::format(" {:>12}", "max context") : "");
     const std::string asked = options.key == options.value ? options.key : options.key + "," + options.value;
@@ -82,20 +89,21 @@ void plan(const PlanFlags& flags) {
   Json windowed = Json::array();
   for (size_t i = 0; i < geometry.layers.size(); ++i)
     if (geometry.layers[i].window > 0) windowed.push_back({{"layer", i}, {"window", geometry.layers[i].window}});
-  Json result = {{"bytes", size.total()},
-                 {"bytes_f16", size.bytes_f16},
-                 {"ratio", ratio(size)},
-                 {"bits_per_value", size.bits_per_value()},
-                 {"parts", {{"key_pages", parts.key_pages}, {"value_pages", parts.value_pages}, {"windows", parts.windows}}},
-                 {"context", flags.context},
-                 {"codec_k", options.key},
-                 {"codec_v", options.value},
-                 {"sink", options.sink},
-                 {"recent", options.recent},
-                 {"protect", options.protect},
-                 {"layers", geometry.layers.size()},
-                 {"windowed_layers", windowed},
-                 {"model", path}};
+  Json result = {
+      {"bytes", size.total()},
+      {"bytes_f16", size.bytes_f16},
+      {"ratio", ratio(size)},
+      {"bits_per_value", size.bits_per_value()},
+      {"parts", {{"key_pages", parts.key_pages}, {"value_pages", parts.value_pages}, {"windows", parts.windows}}},
+      {"context", flags.context},
+      {"codec_k", options.key},
+      {"codec_v", options.value},
+      {"sink", options.sink},
+      {"recent", options.recent},
+      {"protect", options.protect},
+      {"layers", geometry.layers.size()},
+      {"windowed_layers", windowed},
+      {"model", path}};
   if (memory > 0) {
     result["memory"] = memory;
     result["max_context"] = most_tokens(options);
@@ -108,7 +116,7 @@ void plan(const PlanFlags& flags) {
 void add_plan(CLI::App& program) {
   const auto flags = std::make_shared<PlanFlags>();
   CLI::App* command = program.add_subcommand("plan", "what the cache will take, without loading weights");
-  command->add_option("-m,--model", flags->model, "a GGUF file or a small model's name")->required();
+  command->add_option("-m,--model", flags->model, "a GGUF file or a small model's name");
   command->add_option("-c,--ctx-size", flags->context, "tokens of context")->capture_default_str();
   add_cache_flags(*command, flags->cache);
   command->add_option("--memory", flags->memory, "also say how many tokens fit into this many bytes, as in 2G");

@@ -32,9 +32,11 @@ void check_flags(const RunFlags& flags) {
   check_model_flags(flags.model);
   check_sampling_flags(flags.sampling);
   if (flags.most_tokens < -1)
-    throw Error(ErrorCode::invalid_argument, fmt::format("-n takes -1 (until the end) or more tokens, got {}", flags.most_tokens));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("-n takes -1 (until the end) or more tokens, got {}", flags.most_tokens));
   if (flags.raw && !flags.system.empty())
-    throw Error(ErrorCode::invalid_argument, "--system goes through the chat template, which --raw leaves out; drop one of them");
+    throw Error(ErrorCode::invalid_argument,
+                "--system goes through the chat template, which --raw leaves out; drop one of them");
 }
 
 std::string prompt_text(const RunFlags& flags) {
@@ -79,10 +81,12 @@ void run(const RunFlags& flags) {
     std::fputc('\n', stdout);
     std::fflush(stdout);
   }
-  note(fmt::format("{} prompt tokens at {:.1f}/s, {} tokens at {:.1f}/s, stopped by {}; KV cache {} of {} in f16 ({:.2f} bits a "
-                   "value); peak memory {}; seed {}", prompt.size(), prefill_tps, answer.tokens.size(), answer.tokens_per_second(),
-                   to_string(answer.stop), format_bytes(size.total()), format_bytes(size.bytes_f16), size.bits_per_value(),
-                   format_bytes(peak_resident_bytes()), sampler.seed()));
+  note(fmt::format(
+      "{} prompt tokens at {:.1f}/s, {} tokens at {:.1f}/s, stopped by {}; KV cache {} of {} in f16 ({:.2f} bits a "
+      "value); peak memory {}; seed {}",
+      prompt.size(), prefill_tps, answer.tokens.size(), answer.tokens_per_second(), to_string(answer.stop),
+      format_bytes(size.total()), format_bytes(size.bytes_f16), size.bits_per_value(),
+      format_bytes(peak_resident_bytes()), sampler.seed()));
   const uint64_t nonfinite = cache.stats().nonfinite;
   if (nonfinite > 0) note(fmt::format("warning: {} keys or values were NaN or infinite and were saturated", nonfinite));
   if (!flags.json) return;
@@ -112,7 +116,8 @@ void add_run(CLI::App& program) {
   add_sampling_flags(*command, flags->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "the prompt");
   command->add_option("-f,--file", flags->file, "a file that holds the prompt; - for stdin")->excludes(prompt);
-  command->add_option("-n,--predict,--n-predict", flags->most_tokens, "most tokens to generate; -1: until the model ends")
+  command
+      ->add_option("-n,--predict,--n-predict", flags->most_tokens, "most tokens to generate; -1: until the model ends")
       ->capture_default_str();
   command->add_option("--system", flags->system, "a system message for the chat template (also -sys)");
   command->add_flag("--raw", flags->raw, "continue the prompt as it is, without the model's chat template");

@@ -15,20 +15,31 @@ namespace kvasir::cli {
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   const std::string group = "Sampling";
-  command.add_option("--temp", flags.temperature, "temperature; 0: always the likeliest token")->group(group)->capture_default_str();
-  command.add_option("--top-k", flags.top_k, "only the K likeliest tokens; 0: all")->group(group)->capture_default_str();
-  command.add_option("--top-p", flags.top_p, "only the likeliest tokens that make up P; 1: all")->group(group)->capture_default_str();
-  command.add_option("--min-p", flags.min_p, "only tokens with P times the likeliest's probability; 0: all")->group(group)->capture_default_str();
+  command.add_option("--temp", flags.temperature, "temperature; 0: always the likeliest token")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--top-k", flags.top_k, "only the K likeliest tokens; 0: all")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--top-p", flags.top_p, "only the likeliest tokens that make up P; 1: all")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--min-p", flags.min_p, "only tokens with P times the likeliest's probability; 0: all")
+      ->group(group)
+      ->capture_default_str();
   command.add_option("-s,--seed", flags.seed, "seed; -1: a random one")->group(group)->capture_default_str();
 }
 
 void check_sampling_flags(const SamplingFlags& flags) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
-  if (!(flags.temperature >= 0) || flags.temperature > 1e6) refuse(fmt::format("--temp takes 0 or more, got {}", flags.temperature));
+  if (!(flags.temperature >= 0) || flags.temperature > 1e6)
+    refuse(fmt::format("--temp takes 0 or more, got {}", flags.temperature));
   if (flags.top_k < 0) refuse(fmt::format("--top-k takes 0 or more, got {}", flags.top_k));
-  if (!(flags.top_p > 0 && flags.top_p <= 1)) refuse(fmt::format("--top-p takes more than 0 and at most 1, got {}", flags.top_p));
+  if (!(flags.top_p > 0 && flags.top_p <= 1))
+    refuse(fmt::format("--top-p takes more than 0 and at most 1, got {}", flags.top_p));
   if (!(flags.min_p >= 0 && flags.min_p <= 1)) refuse(fmt::format("--min-p takes 0 to 1, got {}", flags.min_p));
-  if (flags.seed < -1 || flags.seed >= INT64_C(0xffffffff)) refuse(fmt::format("--seed takes -1 to 4294967294, got {}", flags.seed));
+  if (flags.seed < -1 || flags.seed >= INT64_C(0xffffffff))
+    refuse(fmt::format("--seed takes -1 to 4294967294, got {}", flags.seed));
 }
 
 Sampler::Sampler(const SamplingFlags& flags)

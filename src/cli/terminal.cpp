@@ -14,7 +14,9 @@
 
 namespace kvasir::cli {
 
-void note(std::string_view line) { fmt::print(stderr, "{}\n", line); }
+void note(std::string_view line) {
+  fmt::print(stderr, "{}\n", line);
+}
 
 void print_json(const Json& object) {
   const std::string text = object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -27,7 +29,12 @@ std::string format_bytes(size_t bytes) {
   double value = double(bytes);
   int unit = 0;
   for (; value >= 999.5 && unit < 4; ++unit) value /= 1000;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
+  return unit == 0 ? fmt::format("{} B", bytes)
+                   : fmt::format("{:.{}f} {}", value,
+                                 value < 9.995   ? 2
+                                 : value < 99.95 ? 1
+                                                 : 0,
+                                 kUnits[unit]);
 }
 
 ProgressBar::ProgressBar(std::string label, int64_t total)

@@ -17,16 +17,17 @@ namespace kvasir {
 namespace {
 
 // Independent streams: SplitMix moves its state by a constant a draw, so seeds are spread by mixing, not by adding.
-uint64_t stream_seed(uint64_t seed, uint64_t stream) { return SplitMix(SplitMix(seed).next() ^ (stream * 0xd1342543de82ef95ull + 1)).next(); }
+uint64_t stream_seed(uint64_t seed, uint64_t stream) {
+  return SplitMix(SplitMix(seed).next() ^ (stream * 0xd1342543de82ef95ull + 1)).next();
+}
 
 // Sums of one page, added up in page order so that the result doesn't depend on threads.
 struct PageSums {
   double error = 0, energy = 0, input = 0;
-  double signal = 0;                   // sum <q, x - m>
-  double spread_direct = 0;            // sum d <q, e>^2 / |q|^2, q independent
-  double bias[kPageTokens] = {};       // <q, e> of each vector, q along the key
+  double signal = 0;              // sum <q, x - m>
+  double spread_direct = 0;       // sum d <q, e>^2 / |q|^2, q independent
+  double bias[kPageTokens] = {};  // <q, e> of each vector, q along the key
 };
-
 
 PageSums measure_page(const SideLayout& layout, const float* x, uint64_t seed) {
   const int dim = layout.dim();
@@ -71,10 +72,11 @@ void add_theory(const Codec& codec, Distortion& result) {
   const bool known = codec.scale_fit == ScaleFit::norm || codec.scale_fit == ScaleFit::unbiased ||
                      codec.scale_fit == ScaleFit::least_squares;
   if (!known || codec.scale_span != ScaleSpan::token || codec.segments.size() != 1 || codec.dim < 4) return;
-  const SphereTheory theory = sphere_theory(lloyd_max_codebook(codec.segments[0].bits), codec.scale_fit, codec.dim);
+  const Codebook& codebook = lloyd_max_codebook(codec.segments[0].bits);
+  const SphereTheory theory = sphere_theory(codebook, codec.scale_fit, codec.dim);
   result.theory_mse = theory.mse;
   result.theory_bias = theory.bias;
-  result.codebook_mse = theory.codebook_mse;
+  result.gaussian_mse = codebook.gaussian_mse();
 }
 
 }  // namespace

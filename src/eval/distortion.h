@@ -20,14 +20,15 @@ struct Distortion {
   int64_t vectors = 0;
   double mse = 0;        // sum |e|^2 / energy
   double mse_input = 0;  // sum |e|^2 / sum |x|^2: the same unless a mean was removed
-  // Relative bias of scores: the mean of <q, e> over the mean of <q, x - m>, for queries q = x - m + |x - m| g/sqrt(d), g
-  // normal: half along the key, half anywhere.
+  // Relative bias of scores: the mean of <q, e> over the mean of <q, x - m>, for queries q = x - m + |x - m| g/sqrt(d),
+  // g normal: half along the key, half anywhere.
   MeanError ip_bias;
   // d Var <q, e> / (|q|^2 |x - m|^2) for directions q that don't depend on x.
   double ip_var = 0;
 
   // Absent where no exact value is known (raw, min-max and largest-value scales).
-  std::optional<double> theory_mse, theory_bias, codebook_mse;
+  std::optional<double> theory_mse, theory_bias;
+  std::optional<double> gaussian_mse;  // of the codebook on normal numbers; theory_mse is this times the scale's effect
 };
 
 // Fills `page` with 64 vectors [64, dim]; called from several threads, with different page numbers.

@@ -32,9 +32,9 @@ void score_chunk(LogitSource& base, LogitSource& test, std::span<const int32_t> 
       out.resize(start + rows);
       parallel_for(int(rows), threads, [&](int row, int) {
         const size_t offset = size_t(row) * size_t(vocab_size);
-        out[start + size_t(row)] = compare_logits({base_logits.data() + offset, size_t(vocab_size)},
-                                                  {test_logits.data() + offset, size_t(vocab_size)},
-                                                  chunk[first + size_t(row) + 1]);
+        out[start + size_t(row)] =
+            compare_logits({base_logits.data() + offset, size_t(vocab_size)},
+                           {test_logits.data() + offset, size_t(vocab_size)}, chunk[first + size_t(row) + 1]);
       });
     }
     first = end;

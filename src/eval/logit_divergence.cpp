@@ -54,7 +54,9 @@ size_t top_of(std::span<const float> logits) {
 
 }  // namespace
 
-double LogitDivergence::delta_p() const { return std::exp(-nll) - std::exp(-nll_base); }
+double LogitDivergence::delta_p() const {
+  return std::exp(-nll) - std::exp(-nll_base);
+}
 
 LogitDivergence compare_logits(std::span<const float> base, std::span<const float> test, int32_t target) {
   if (base.size() != test.size() || target < 0 || size_t(target) >= base.size())

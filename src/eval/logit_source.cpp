@@ -14,7 +14,9 @@ namespace {
 // Where the engine's callback copies its rows to.
 class RowCopy {
  public:
-  RowCopy(std::vector<float>& rows, size_t count, size_t width) : rows_(rows), width_(width) { rows.resize(count * width); }
+  RowCopy(std::vector<float>& rows, size_t count, size_t width) : rows_(rows), width_(width) {
+    rows.resize(count * width);
+  }
   void operator()(int, int token, const float* logits) const {
     std::copy_n(logits, width_, rows_.begin() + std::ptrdiff_t(size_t(token) * width_));
   }
@@ -59,8 +61,10 @@ class NativeSource : public LogitSource {
 
   void restart() override { engine_.clear(); }
   void append(std::span<const int32_t> tokens, bool want_logits, std::vector<float>& logits) override {
-    if (want_logits) engine_.decode(tokens, true, RowCopy(logits, tokens.size(), width_));
-    else engine_.decode(tokens, false, {});
+    if (want_logits)
+      engine_.decode(tokens, true, RowCopy(logits, tokens.size(), width_));
+    else
+      engine_.decode(tokens, false, {});
   }
   double bits_per_value() const override { return engine_.bits_per_value(); }
   size_t bytes() const override { return engine_.cache_bytes(); }

@@ -35,7 +35,7 @@ class LogitSource {
   virtual void append(std::span<const int32_t> tokens, bool want_logits, std::vector<float>& logits) = 0;
   virtual double bits_per_value() const = 0;  // of what is held now, everything counted
   virtual size_t bytes() const = 0;
-  virtual size_t bytes_f16() const = 0;       // the same tokens in 16 bits
+  virtual size_t bytes_f16() const = 0;                   // the same tokens in 16 bits
   virtual const Cache* cache() const { return nullptr; }  // null for llama.cpp's own
 };
 

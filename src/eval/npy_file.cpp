@@ -37,20 +37,25 @@ NpyMatrix read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(ErrorCode::io, "can't be opened for reading");
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  if (bytes.size() < 12 || !std::string_view(bytes).starts_with("\x93NUMPY")) fail(ErrorCode::corrupt, "isn't a .npy file");
+  if (bytes.size() < 12 || !std::string_view(bytes).starts_with("\x93NUMPY"))
+    fail(ErrorCode::corrupt, "isn't a .npy file");
   const bool short_header = bytes[6] == 1;
   const size_t start = short_header ? 10 : 12;
   const size_t length = short_header ? value_at<uint16_t>(bytes, 8) : value_at<uint32_t>(bytes, 8);
   if (length > bytes.size() - start) fail(ErrorCode::corrupt, "is cut off inside its header");
   const std::string header = bytes.substr(start, length);
 
-  const std::string type = entry(header, "'descr'\\s*:\\s*'([^']*)'"), shape = entry(header, "'shape'\\s*:\\s*\\(([^)]*)\\)");
-  if (type != "<f2" && type != "<f4" && type != "<f8") fail(ErrorCode::unsupported, "holds '" + type + "'; <f2, <f4 and <f8 work");
-  if (entry(header, "'fortran_order'\\s*:\\s*(\\w+)") != "False") fail(ErrorCode::unsupported, "is in Fortran order; save it in C order");
+  const std::string type = entry(header, "'descr'\\s*:\\s*'([^']*)'"),
+                    shape = entry(header, "'shape'\\s*:\\s*\\(([^)]*)\\)");
+  if (type != "<f2" && type != "<f4" && type != "<f8")
+    fail(ErrorCode::unsupported, "holds '" + type + "'; <f2, <f4 and <f8 work");
+  if (entry(header, "'fortran_order'\\s*:\\s*(\\w+)") != "False")
+    fail(ErrorCode::unsupported, "is in Fortran order; save it in C order");
 
   std::vector<int64_t> extents;
   const std::regex number("\\d{1,12}");
-  for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it) extents.push_back(std::stoll(it->str()));
+  for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it)
+    extents.push_back(std::stoll(it->str()));
   if (extents.size() < 2 || extents.back() < 1 || extents.back() > 65536)
     fail(ErrorCode::unsupported, "has the shape (" + shape + "); rows of vectors are needed");
   const size_t width = size_t(type[2] - '0'), available = (bytes.size() - start - length) / width;

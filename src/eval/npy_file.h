@@ -16,9 +16,9 @@ struct NpyMatrix {
   std::vector<float> values;  // [rows, dim]
 };
 
-// An array of two or more dimensions in C order, f2, f4 or f8 of this machine's byte order; leading dimensions are rows.
-// Throws Error not_found, io, corrupt (not such a file), unsupported (another type or order), invalid_argument (NaN or
-// infinity inside).
+// An array of two or more dimensions in C order, f2, f4 or f8 of this machine's byte order; leading dimensions are
+// rows. Throws Error not_found, io, corrupt (not such a file), unsupported (another type or order), invalid_argument
+// (NaN or infinity inside).
 NpyMatrix read_npy(const std::string& path);
 
 }  // namespace kvasir

@@ -13,12 +13,13 @@ namespace {
 
 // Moments of one coordinate u and its level c under the density of the sphere.
 struct CoordinateMoments {
-  double u2, u4, cu, c2;            // E u^2 (= 1), E u^4, E c u, E c^2
+  double u2, u4, cu, c2;              // E u^2 (= 1), E u^4, E c u, E c^2
   double cucu, cuc2, c4, cuu2, c2u2;  // E (cu)^2, E cu c^2, E c^4, E cu u^2, E c^2 u^2
 };
 
 CoordinateMoments integrate(const Codebook& book, int dim) {
-  const double radius = std::sqrt(double(dim)), power = 0.5 * (dim - 3);
+  // Beyond 12 there is less than e^-70 of anything, and a step over all of a large sphere would be too coarse.
+  const double radius = std::min(std::sqrt(double(dim)), 12.0), power = 0.5 * (dim - 3);
   CoordinateMoments m{};
   double mass = 0;
   for (int code = 0; code < book.levels(); ++code) {

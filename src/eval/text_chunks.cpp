@@ -10,7 +10,8 @@
 namespace kvasir {
 
 std::vector<std::vector<int32_t>> cut_chunks(const Model& model, const std::string& text, int64_t tokens, int most) {
-  if (tokens < 4) throw Error(ErrorCode::invalid_argument, fmt::format("a window needs 4 tokens or more, -c is {}", tokens));
+  if (tokens < 4)
+    throw Error(ErrorCode::invalid_argument, fmt::format("a window needs 4 tokens or more, -c is {}", tokens));
   const std::vector<int32_t> all = model.tokenize(text, true, false);
   const int64_t whole = int64_t(all.size()) / tokens;
   if (whole == 0)

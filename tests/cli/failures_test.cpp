@@ -1,0 +1,150 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything that can be asked wrongly: an exit status, one clear sentence, nothing on stdout.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "tests/cli/program.h"
+#include "tests/host/tiny_gguf.h"
+
+namespace kvasir::cli::test {
+namespace {
+
+using kvasir::test::TemporaryFolder;
+using Arguments = std::vector<std::string>;
+
+class Failures : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder();
+    kvasir::test::write_tiny_gguf({}, file("tiny.gguf"));
+    std::ofstream(file("text.txt")) << "just a few words";
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string file(const std::string& name) { return folder_->file(name); }
+  static std::string tiny() { return file("tiny.gguf"); }
+
+  static void expect_failure(const Arguments& arguments, int status, const std::vector<std::string>& words) {
+    std::string line;
+    for (const std::string& argument : arguments) line += argument + " ";
+    const Outcome outcome = run_program(KVASIR_PROGRAM, arguments);
+    EXPECT_EQ(outcome.status, status) << line << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << line;
+    // One line that starts with the program's name, and it's the last.
+    size_t sentences = 0;
+    for (size_t at = 0; (at = outcome.err.find("kvasir: ", at)) != std::string::npos; at += 8)
+      sentences += at == 0 || outcome.err[at - 1] == '\n';
+    EXPECT_EQ(sentences, 1u) << line << "\n" << outcome.err;
+    EXPECT_EQ(outcome.last_error_line().rfind("kvasir: ", 0), 0u) << line << "\n" << outcome.err;
+    for (const std::string& word : words)
+      EXPECT_NE(outcome.last_error_line().find(word), std::string::npos)
+          << line << "\nlacks '" << word << "': " << outcome.err;
+  }
+
+ private:
+  static inline TemporaryFolder* folder_ = nullptr;
+};
+
+TEST_F(Failures, CommandsAndFlags) {
+  expect_failure({}, 2, {"name a command", "run", "plan"});
+  expect_failure({"frobnicate"}, 2, {"frobnicate", "run"});
+  expect_failure({"eval"}, 2, {"kld"});
+  expect_failure({"run", "--frobnicate"}, 2, {"--frobnicate", "kvasir run --help"});
+  expect_failure({"run", "-m", tiny(), "-p", "x", "-t", "many"}, 2, {"--threads"});
+  expect_failure({"run", "-m"}, 2, {"--model"});
+}
+
+TEST_F(Failures, WhatIsMissing) {
+  expect_failure({"run", "-p", "x"}, 2, {"-m"});
+  expect_failure({"chat"}, 2, {"-m"});
+  expect_failure({"plan"}, 2, {"-m"});
+  expect_failure({"eval", "kld", "-m", tiny()}, 2, {"-f"});
+  expect_failure({"distort", "--kv", "turbo4"}, 2, {"--dim"});
+  expect_failure({"run", "-m", tiny()}, 2, {"prompt is empty"});
+  expect_failure({"run", "-m", tiny(), "-p", " \n"}, 2, {"prompt is empty"});
+}
+
+TEST_F(Failures, ValuesOutOfRange) {
+  const Arguments run = {"run", "-m", tiny(), "-p", "x"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.begin(), run.begin(), run.end());
+    return more;
+  };
+  expect_failure(with({"-c", "-1"}), 2, {"-c"});
+  expect_failure(with({"-t", "-1"}), 2, {"-t"});
+  expect_failure(with({"-ub", "0"}), 2, {"-ub"});
+  expect_failure(with({"-n", "-2"}), 2, {"-n"});
+  expect_failure(with({"-ngl", "99"}), 2, {"-ngl", "CPU"});
+  expect_failure(with({"--temp", "-0.5"}), 2, {"--temp"});
+  expect_failure(with({"--top-p", "0"}), 2, {"--top-p"});
+  expect_failure(with({"--sink", "-1"}), 2, {"--sink"});
+  expect_failure(with({"--kv-budget", "12Q"}), 2, {"--kv-budget"});
+  expect_failure(with({"--kv-layers", "7:q8"}), 2, {"--kv-layers", "7"});
+  expect_failure({"distort", "--kv", "turbo4", "--dim", "13"}, 2, {"13"});
+  expect_failure({"distort", "--kv", "turbo4", "--dim", "64", "--side", "left"}, 2, {"--side"});
+  expect_failure({"plan", "-m", tiny(), "-c", "0"}, 2, {"-c"});
+}
+
+TEST_F(Failures, UnknownCodecs) {
+  expect_failure({"run", "-m", tiny(), "-p", "x", "--kv", "turbo9"}, 2, {"turbo9", "turbo4", "q8"});
+  expect_failure({"run", "-m", tiny(), "-p", "x", "-ctk", "q4_9"}, 2, {"q4_9"});
+  expect_failure({"eval", "kld", "-m", tiny(), "-f", file("text.txt"), "-c", "8", "--kv", "native:q9"}, 2,
+                 {"q9", "q8_0"});
+  expect_failure({"eval", "kld", "-m", tiny(), "-f", file("text.txt"), "-c", "8", "--base", "what"}, 2, {"what"});
+  expect_failure({"plan", "-m", tiny(), "--kv", "turbo4,"}, 2, {"--kv"});
+  expect_failure({"distort", "--kv", "nothing", "--dim", "64", "--json"}, 2, {"nothing"});
+}
+
+TEST_F(Failures, Files) {
+  std::ifstream source(tiny(), std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(source), {});
+  std::ofstream(file("empty.gguf"));
+  std::ofstream(file("head.gguf"), std::ios::binary) << whole.substr(0, 1000);
+  std::ofstream(file("cut.gguf"), std::ios::binary) << whole.substr(0, whole.size() / 2);
+  std::string noise(5000, '\0');
+  SplitMix random(1);
+  for (char& byte : noise) byte = char(random.next());
+  std::ofstream(file("noise.gguf"), std::ios::binary) << noise;
+  std::ofstream(file("named.gguf"), std::ios::binary) << "GGUF" << noise;
+  for (const char* command : {"run", "plan"}) {
+    const auto with = [&](const std::string& model) {
+      Arguments arguments = {command, "-m", model};
+      if (arguments[0] == "run") arguments.insert(arguments.end(), {"-p", "x"});
+      return arguments;
+    };
+    expect_failure(with(file("absent.gguf")), 1, {"absent.gguf"});
+    expect_failure(with("no-such-model"), 1, {"no-such-model", "smollm2"});
+    for (const char* name : {"empty.gguf", "head.gguf", "noise.gguf", "named.gguf"})
+      expect_failure(with(file(name)), 1, {name});
+  }
+  expect_failure({"run", "-m", file("cut.gguf"), "-p", "x"}, 1, {"cut.gguf"});
+  expect_failure({"run", "-m", tiny(), "-f", file("absent.txt")}, 1, {"absent.txt"});
+  expect_failure({"run", "-m", tiny(), "-f", file("")}, 1, {"folder"});
+  expect_failure({"distort", "--dim", "8", "--input", file("noise.gguf")}, 1, {"noise.gguf"});
+}
+
+TEST_F(Failures, TooLittleRoom) {
+  const std::string text(200, 'x');
+  expect_failure({"run", "-m", tiny(), "-p", text, "--raw", "-c", "64"}, 1, {"64", "-c"});
+  expect_failure({"run", "-m", tiny(), "-p", text, "--raw", "-c", "64", "--json"}, 1, {"64", "-c"});
+  expect_failure({"run", "-m", tiny(), "-p", text, "--raw", "--kv-budget", "1K"}, 1, {"--kv-budget"});
+  expect_failure({"eval", "kld", "-m", tiny(), "-f", file("text.txt"), "-c", "512"}, 2, {"512", "-c"});
+}
+
+TEST_F(Failures, ModelsThatCannotRun) {
+  kvasir::test::write_bare_gguf("bert", {}, {{"bert.attention.causal", false}}, file("bert.gguf"));
+  expect_failure({"run", "-m", file("bert.gguf"), "-p", "x"}, 1, {"bert", "embedding"});
+  // A sound model, but without a template there is no chat.
+  expect_failure({"chat", "-m", tiny()}, 1, {"chat template", "run"});
+  expect_failure({"run", "-m", tiny(), "-p", "x", "--system", "y"}, 2, {"--system"});
+}
+
+}  // namespace
+}  // namespace kvasir::cli::test
