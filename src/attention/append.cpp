@@ -25,14 +25,25 @@ SpanAppend::SpanAppend(CacheImpl& cache, int layer, const SequenceSpan& span)
       nonfinite_(size_t(geometry_.kv_heads), 0) {
   const int64_t boundary = packed_boundary(end_ - 1, cache.options.sink, cache.options.recent);
   new_pages_ = int(std::max<int64_t>(0, boundary - rows_start_) / kPageTokens);
-  cache.pool.require(size_t(new_pages_) * size_t(geometry_.kv_heads) * codecs_.page_bytes());
-  for (auto& pages : state_.pages)
-    for (int i = 0; i < new_pages_; ++i) pages.push_back(PageRef::allocate(cache.pool, codecs_.page_bytes()));
+  const WindowRows rows = window_rows(cache.options, end_);
+  cache.pool.require(size_t(new_pages_) * size_t(geometry_.kv_heads) * codecs_.page_bytes() +
+                     state_.window.growth(rows));
+  state_.window.grow(rows);
+  try {
+    for (auto& pages : state_.pages)
+      for (int i = 0; i < new_pages_; ++i) pages.push_back(PageRef::allocate(cache.pool, codecs_.page_bytes()));
+  } catch (...) {  // the system itself is out of memory
+    drop_new_pages();
+    throw;
+  }
   offset_ratio_.assign(size_t(geometry_.kv_heads) * size_t(new_pages_), 0.0f);
 }
 
 SpanAppend::~SpanAppend() {
-  if (committed_) return;
+  if (!committed_) drop_new_pages();
+}
+
+void SpanAppend::drop_new_pages() {
   for (auto& pages : state_.pages) pages.resize(size_t(state_.packed_pages - state_.dropped_pages));
 }
 

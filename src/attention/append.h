@@ -52,6 +52,7 @@ class SpanAppend {
   };
   // Converts the new rows of one side; `sink` starts at position 0, `recent` at `recent_start`.
   void convert(Side side, int head, const HeadsView& from, uint16_t* sink, uint16_t* recent, int64_t recent_start);
+  void drop_new_pages();
   HalfKind kind(Side side) const { return side == Side::key ? codecs_.key_window() : codecs_.value_window(); }
   int64_t packed_end() const { return rows_start_ + int64_t(new_pages_) * kPageTokens; }
 

@@ -11,12 +11,10 @@ namespace kvasir {
 namespace {
 
 SequenceState fresh_sequence(CacheImpl& impl) {
-  size_t bytes = 0;
-  for (const LayerGeometry& layer : impl.geometry.layers) bytes += window_bytes(layer, impl.options);
-  impl.pool.require(bytes);
   SequenceState state;
-  for (const LayerGeometry& layer : impl.geometry.layers)
-    state.layers.emplace_back(Window(impl.pool, layer, impl.options), layer.kv_heads);
+  for (const LayerGeometry& layer : impl.geometry.layers) {
+    state.layers.emplace_back(Window(impl.pool, layer), layer.kv_heads);
+  }
   return state;
 }
 
@@ -40,7 +38,7 @@ void cut(LayerState& state, int64_t tokens, bool keep_pages) {
 void add_layer_size(const CacheImpl& impl, size_t index, const LayerState& state, CacheSize& size) {
   const LayerGeometry& layer = impl.geometry.layers[index];
   for (const auto& pages : state.pages) size.pages += pages.size() * impl.codecs[index].page_bytes();
-  size.windows += window_bytes(layer, impl.options);
+  size.windows += state.window.bytes();
   const int64_t seen = layer.window > 0 ? std::min<int64_t>(state.length, layer.window) : state.length;
   size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
 }
@@ -76,7 +74,7 @@ SequenceId Cache::create() {
 SequenceId Cache::fork(SequenceId source) {
   const SequenceState& from = impl_->sequence(source);
   size_t bytes = 0;
-  for (const LayerGeometry& layer : impl_->geometry.layers) bytes += window_bytes(layer, impl_->options);
+  for (const LayerState& layer : from.layers) bytes += layer.window.bytes();
   impl_->pool.require(bytes);
   SequenceState copy;
   for (const LayerState& layer : from.layers) {
@@ -126,6 +124,7 @@ void Cache::reserve(SequenceId id, int64_t tokens) {
   for (size_t i = 0; i < state.layers.size(); ++i) {
     const LayerGeometry& layer = impl_->geometry.layers[i];
     // New pages are allocated before old ones of a sliding window are dropped, so drops don't count here.
+    bytes += state.layers[i].window.growth(window_rows(impl_->options, state.layers[i].length + tokens));
     const PageCount after = page_count(layer, impl_->options, state.layers[i].length + tokens);
     const int64_t fresh = std::max<int64_t>(0, after.packed - std::max(state.layers[i].packed_pages, after.dropped));
     bytes += size_t(fresh) * size_t(layer.kv_heads) * impl_->codecs[i].page_bytes();

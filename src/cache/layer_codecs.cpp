@@ -60,9 +60,16 @@ int recent_capacity(const CacheOptions& options) {
   return options.recent + 2 * kPageTokens;
 }
 
-size_t window_bytes(const LayerGeometry& layer, const CacheOptions& options) {
-  const size_t rows = size_t(options.sink) + size_t(recent_capacity(options));
-  return 2 * rows * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
+WindowRows window_rows(const CacheOptions& options, int64_t tokens) {
+  const auto rows = [](int64_t wanted, int most) {
+    const int64_t steps = (std::max<int64_t>(0, wanted) + kPageTokens - 1) / kPageTokens;
+    return int(std::min<int64_t>(steps * kPageTokens, most));
+  };
+  return {rows(tokens, options.sink), rows(tokens - options.sink, recent_capacity(options))};
+}
+
+size_t window_bytes(const LayerGeometry& layer, const WindowRows& rows) {
+  return 2 * size_t(rows.sink + rows.recent) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
 }
 
 int64_t packed_boundary(int64_t position, int sink, int recent) {
@@ -89,7 +96,7 @@ CacheSize plan_size(const Geometry& geometry, const CacheOptions& options, int64
   for (size_t i = 0; i < codecs.size(); ++i) {
     const LayerGeometry& layer = geometry.layers[i];
     size.pages += size_t(page_count(layer, options, tokens).live()) * size_t(layer.kv_heads) * codecs[i].page_bytes();
-    size.windows += window_bytes(layer, options);
+    size.windows += window_bytes(layer, window_rows(options, tokens));
     const int64_t seen = layer.window > 0 ? std::min<int64_t>(tokens, layer.window) : tokens;
     size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
   }

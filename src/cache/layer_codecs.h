@@ -28,11 +28,19 @@ struct LayerCodecs {
 // Throws Error: what make_codec throws, and invalid_argument for windows below zero or layers outside the model.
 std::vector<LayerCodecs> resolve_codecs(const Geometry& geometry, const CacheOptions& options);
 
-// Rows of one layer's recent window: W + 2 P. Before a block of 64 is appended fewer than W + P tokens are unpacked.
+// Rows of the recent window at most: W + 2 P. Before a block of 64 is appended fewer than W + P tokens are unpacked.
 int recent_capacity(const CacheOptions& options);
 
-// Bytes of one layer's 16-bit windows of one sequence, as allocated.
-size_t window_bytes(const LayerGeometry& layer, const CacheOptions& options);
+// Rows that a sequence of `tokens` tokens has allocated in each window: multiples of 64 up to the full windows, so that
+// a short sequence takes little.
+struct WindowRows {
+  int sink = 0, recent = 0;
+  bool operator==(const WindowRows&) const = default;
+};
+WindowRows window_rows(const CacheOptions& options, int64_t tokens);
+
+// Bytes of one layer's 16-bit windows with that many rows.
+size_t window_bytes(const LayerGeometry& layer, const WindowRows& rows);
 
 // Packed pages per KV head of a layer after `tokens` tokens, and how many of the oldest a sliding window has dropped.
 struct PageCount {

@@ -103,8 +103,9 @@ class AttentionBench {
     all += values * 2 + values * 34 / 32 + values * 18 / 32;  // ggml's f16, q8_0 and q4_0
     copies_ = int(std::max<size_t>(1, kColdBytes / all + 1));
     if (all * size_t(copies_) > kMostBytes)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} tokens take {} MiB in all methods together; use fewer --tokens", flags_.tokens, all >> 20));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} tokens take {} MiB in all methods together; use fewer --tokens", flags_.tokens, all >> 20));
     for (const NamedOptions& codec : asked) {
       Method method{codec.name, 0, 0, std::make_unique<FilledCache>(input_, codec.options, copies_), nullptr};
       method.bytes = method.ours->bytes();
@@ -161,7 +162,7 @@ class AttentionBench {
   Flags flags_;
   AttentionOptions options_;
   LayerInput input_;
-  std::vector<double> exact_;  // [heads, value_dim]
+  std::vector<double> exact_;    // [heads, value_dim]
   std::vector<Method> methods_;  // codecs, then baselines
   size_t codecs_ = 0;
   int copies_ = 1;
@@ -174,11 +175,11 @@ Json AttentionBench::json() const {
     const Method& method = methods_[m];
     const Quartiles time = times_->time(m);
     Json json = {{"ns_per_token", ns_per_token(m)},
-                                   {"gbps", gbps(m)},
-                                   {"step_us", {{"median", time.median * 1e6}, {"p25", time.low * 1e6}, {"p75", time.high * 1e6}}},
-                                   {"bytes", method.bytes},
-                                   {"bits_per_value", method.bits_per_value},
-                                   {"codec_error", method.error}};
+                 {"gbps", gbps(m)},
+                 {"step_us", {{"median", time.median * 1e6}, {"p25", time.low * 1e6}, {"p75", time.high * 1e6}}},
+                 {"bytes", method.bytes},
+                 {"bits_per_value", method.bits_per_value},
+                 {"codec_error", method.error}};
     if (method.ours) json["max_error"] = method.max_error;
     return json;
   };
@@ -209,11 +210,12 @@ Json AttentionBench::json() const {
 }
 
 void AttentionBench::print() const {
-  fmt::print("One token attends over {} tokens: {} heads, {} KV heads of {}, {} thread(s), {}; {} copies, {} rounds\n\n",
-             flags_.tokens, flags_.heads, flags_.kv_heads, flags_.head_dim, flags_.threads,
-             options_.reference ? "reference" : to_string(options_.simd), copies_, flags_.repeat);
-  fmt::print("{:<12} {:>6} {:>9} {:>11} {:>7} {:>11} {:>11}", "", "bits", "us/step", "ns/tok/head", "GB/s", "codec error",
-             "max error");
+  fmt::print(
+      "One token attends over {} tokens: {} heads, {} KV heads of {}, {} thread(s), {}; {} copies, {} rounds\n\n",
+      flags_.tokens, flags_.heads, flags_.kv_heads, flags_.head_dim, flags_.threads,
+      options_.reference ? "reference" : to_string(options_.simd), copies_, flags_.repeat);
+  fmt::print("{:<12} {:>6} {:>9} {:>11} {:>7} {:>11} {:>11}", "", "bits", "us/step", "ns/tok/head", "GB/s",
+             "codec error", "max error");
   for (size_t b = codecs_; b < methods_.size(); ++b) fmt::print("  {:>17}", "x " + methods_[b].name);
   fmt::print("\n");
   for (size_t m = 0; m < methods_.size(); ++m) {
@@ -250,8 +252,10 @@ void add_bench_attention(CLI::App& bench) {
     flags->cache.protect = !flags->no_protect;
     AttentionBench bench_run(*flags);
     bench_run.run();
-    if (flags->json) print_json(bench_run.json());
-    else bench_run.print();
+    if (flags->json)
+      print_json(bench_run.json());
+    else
+      bench_run.print();
   });
 }
 

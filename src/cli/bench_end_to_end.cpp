@@ -37,14 +37,17 @@ class Contender {
  public:
   Contender(std::string name, std::unique_ptr<Engine> engine)
       : name_(std::move(name)), ours_(std::move(engine)), sequence_(ours_->cache().create()) {}
-  Contender(std::string name, std::unique_ptr<NativeEngine> engine) : name_(std::move(name)), native_(std::move(engine)) {}
+  Contender(std::string name, std::unique_ptr<NativeEngine> engine)
+      : name_(std::move(name)), native_(std::move(engine)) {}
 
   const std::string& name() const { return name_; }
   double feed(std::span<const int32_t> tokens) {
     return seconds([&] {
       // Asking for the last logits waits for the computation.
-      if (ours_) ours_->decode(sequence_, tokens);
-      else native_->decode(tokens, false, [](int, int, const float*) {});
+      if (ours_)
+        ours_->decode(sequence_, tokens);
+      else
+        native_->decode(tokens, false, [](int, int, const float*) {});
     });
   }
   // Token by token, as generation does.
@@ -112,9 +115,9 @@ class EndToEndBench {
     Json codecs, native;
     for (size_t i = 0; i < contenders_.size(); ++i) {
       Json figures = {{"prefill_tps", prefill_tps(i)},
-                                        {"decode_tps", decode_tps(i)},
-                                        {"bytes", contenders_[i].bytes()},
-                                        {"bits_per_value", contenders_[i].bits_per_value()}};
+                      {"decode_tps", decode_tps(i)},
+                      {"bytes", contenders_[i].bytes()},
+                      {"bits_per_value", contenders_[i].bits_per_value()}};
       if (i >= codecs_) {
         native[contenders_[i].name()] = std::move(figures);
         continue;
@@ -131,14 +134,10 @@ class EndToEndBench {
       codecs[contenders_[i].name()] = std::move(figures);
     }
     const std::string top = codecs.contains("auto") ? "auto" : contenders_[0].name();
-    Json json = {{"model", model_->path()},
-                                   {"context", context_},
-                                   {"decode_tokens", flags_.decode},
-                                   {"threads", threads_},
-                                   {"micro_batch", micro_batch_},
-                                   {"sink", flags_.cache.sink},
-                                   {"recent", flags_.cache.recent},
-                                   {"codec", top}};
+    Json json = {{"model", model_->path()},        {"context", context_},
+                 {"decode_tokens", flags_.decode}, {"threads", threads_},
+                 {"micro_batch", micro_batch_},    {"sink", flags_.cache.sink},
+                 {"recent", flags_.cache.recent},  {"codec", top}};
     json.update(codecs[top]);
     json["codecs"] = std::move(codecs);
     json["native"] = std::move(native);
@@ -162,7 +161,8 @@ class EndToEndBench {
       }
       fmt::print("\n");
     }
-    fmt::print("\nx: decode speed over that of llama.cpp's own cache, median of paired rounds (quartiles); pre: prefill\n");
+    fmt::print(
+        "\nx: decode speed over that of llama.cpp's own cache, median of paired rounds (quartiles); pre: prefill\n");
   }
 
  private:
@@ -184,7 +184,8 @@ class EndToEndBench {
 }  // namespace
 
 void add_bench_end_to_end(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand("end-to-end", "prefill and decode of a model against llama.cpp's own caches");
+  CLI::App* command =
+      bench.add_subcommand("end-to-end", "prefill and decode of a model against llama.cpp's own caches");
   const auto flags = std::make_shared<Flags>();
   add_model_flags(*command, flags->model);
   command->add_option("-n,--predict", flags->decode, "tokens to generate")->capture_default_str();
@@ -199,8 +200,10 @@ void add_bench_end_to_end(CLI::App& bench) {
     flags->cache.protect = !flags->no_protect;
     EndToEndBench bench_run(*flags);
     bench_run.run();
-    if (flags->json) print_json(bench_run.json());
-    else bench_run.print();
+    if (flags->json)
+      print_json(bench_run.json());
+    else
+      bench_run.print();
   });
 }
 

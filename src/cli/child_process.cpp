@@ -53,7 +53,8 @@ std::string read_all(int from_child) {
 
 Json in_child_process(const std::function<Json()>& work) {
   std::array<int, 2> ends;
-  if (::pipe(ends.data()) != 0) throw Error(ErrorCode::io, fmt::format("no pipe to a child process: {}", std::strerror(errno)));
+  if (::pipe(ends.data()) != 0)
+    throw Error(ErrorCode::io, fmt::format("no pipe to a child process: {}", std::strerror(errno)));
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -65,8 +66,10 @@ Json in_child_process(const std::function<Json()>& work) {
   ::close(ends[0]);
   if (child < 0) throw Error(ErrorCode::io, fmt::format("no child process: {}", std::strerror(errno)));
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  if (WIFSIGNALED(status)) throw Error(ErrorCode::internal, fmt::format("a child process died of signal {}", WTERMSIG(status)));
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status))
+    throw Error(ErrorCode::internal, fmt::format("a child process died of signal {}", WTERMSIG(status)));
   Json result = Json::parse(text, nullptr, false);
   if (result.is_discarded()) throw Error(ErrorCode::internal, "a child process ended without a result");
   if (result.is_object() && result.contains(kError))

@@ -39,8 +39,8 @@ void print_table(const std::string& model, const std::vector<Json>& rows) {
   const Json& first = rows[0];
   fmt::print("\n{} after a document of {} tokens, {} threads\n\n", model, first["document_tokens"].get<int64_t>(),
              first["threads"].get<int>());
-  fmt::print("{:<8} {:>9} {:>8} {:>11} {:>8} {:>11} {:>12} {:>12} {:>12}\n", "--kv", "KV cache", "smaller", "bits/value",
-             "KLD", "same top-1", "prefill", "decode", "peak memory");
+  fmt::print("{:<8} {:>9} {:>8} {:>11} {:>8} {:>11} {:>12} {:>12} {:>12}\n", "--kv", "KV cache", "smaller",
+             "bits/value", "KLD", "same top-1", "prefill", "decode", "peak memory");
   for (size_t i = 0; i < rows.size(); ++i) {
     const Json& row = rows[i];
     const Json& kv = row["kv"];
@@ -51,15 +51,17 @@ void print_table(const std::string& model, const std::vector<Json>& rows) {
                row["prefill_tps"].get<double>(), row["decode_tps"].get<double>(),
                format_bytes(row["peak_rss"].get<size_t>()));
   }
-  fmt::print("\nsmaller: than a plain 16-bit cache of these tokens. KLD: how far the predictions of the next token are from\n"
-             "those of f16 (0: the same). same top-1: how often both find the same token the likeliest. auto is {}.\n",
-             rows[1]["kv"]["codec_k"].get<std::string>());
+  fmt::print(
+      "\nsmaller: than a plain 16-bit cache of these tokens. KLD: how far the predictions of the next token are from\n"
+      "those of f16 (0: the same). same top-1: how often both find the same token the likeliest. auto is {}.\n",
+      rows[1]["kv"]["codec_k"].get<std::string>());
 }
 
 void print_texts(const std::vector<Json>& rows) {
   const Json& fact = rows[0]["fact"];
   const std::string sentence = fact["sentence"].get<std::string>(), answer = fact["answer"].get<std::string>();
-  fmt::print("\nThe document says once, {} tokens before its end: \"{}\"\n", fact["tokens_back"].get<int64_t>(), sentence);
+  fmt::print("\nThe document says once, {} tokens before its end: \"{}\"\n", fact["tokens_back"].get<int64_t>(),
+             sentence);
   fmt::print("Asked to go on after \"{}\":\n", sentence.substr(0, sentence.find(answer) - 1));
   for (size_t i = 0; i < rows.size(); ++i)
     fmt::print("  {:<7}{}\n", kMethods[i], start_of(rows[i]["text"].get<std::string>()));
@@ -71,6 +73,7 @@ void run_demo(const Flags& flags) {
   const Stopwatch watch;
   LogitFile logits;
   std::vector<Json> rows;
+  rows.reserve(kMethods.size());
   for (const std::string kv : kMethods)
     rows.push_back(in_child_process([&] { return run_demo_method(flags.plan, kv, rows.empty(), logits); }));
   note(fmt::format("{:.0f} s in all", watch.seconds()));

@@ -93,7 +93,8 @@ class DemoRun {
     const size_t before = model_->tokenize(written_.document.text.substr(0, fact.offset), true, false).size();
     return {{"text", text},
             {"found", text.find(fact.answer) != std::string::npos},
-            {"fact", {{"sentence", fact.sentence}, {"answer", fact.answer}, {"tokens_back", written_.tokens.size() - before}}},
+            {"fact",
+             {{"sentence", fact.sentence}, {"answer", fact.answer}, {"tokens_back", written_.tokens.size() - before}}},
             {"prompt_tokens", written_.tokens.size() + question_.size()},
             {"tokens", tokens},
             {"decode_tps", tokens / seconds}};
@@ -125,7 +126,9 @@ class DemoRun {
 LogitFile::LogitFile() : file_(std::tmpfile()) {
   if (file_ == nullptr) throw Error(ErrorCode::io, fmt::format("no temporary file: {}", std::strerror(errno)));
 }
-LogitFile::~LogitFile() { std::fclose(file_); }
+LogitFile::~LogitFile() {
+  std::fclose(file_);
+}
 
 // Positions are given with every call: the processes that use the file share one.
 void LogitFile::write(int row, const float* logits, int count) {

@@ -15,7 +15,7 @@ namespace kvasir::cli {
 
 struct DemoPlan {
   std::string model = "smollm2";
-  int64_t tokens = 6144;  // of the document, at least
+  int64_t tokens = 6000;  // of the document, at least
   int scored = 256;       // predictions at its end that are compared with those of f16
   int generate = 64;      // tokens to generate
   int threads = 0;        // 0: all
@@ -37,8 +37,8 @@ class LogitFile {
 };
 
 // Runs the method in this process. `reference`: writes the logits, else compares with them. The result holds "kv",
-// "prefill_tps", "decode_tps", "peak_rss", "text", "prompt_tokens", "tokens", "fact" {"sentence", "answer", "tokens_back"},
-// "found"; and "kld" {"mean", "se"}, "top1" for all but the reference.
+// "prefill_tps", "decode_tps", "peak_rss", "text", "prompt_tokens", "tokens", "fact" {"sentence", "answer",
+// "tokens_back"}, "found"; and "kld" {"mean", "se"}, "top1" for all but the reference.
 Json run_demo_method(const DemoPlan& plan, const std::string& kv, bool reference, LogitFile& logits);
 
 }  // namespace kvasir::cli

@@ -35,7 +35,8 @@ LayerInput gaussian_input(const LayerGeometry& layer, int64_t tokens, uint64_t s
 
 std::vector<double> exact_attention(const LayerInput& input) {
   const LayerGeometry& layer = input.layer;
-  std::vector<double> out(size_t(layer.heads) * size_t(layer.value_dim), 0.0), weights(static_cast<size_t>(input.tokens));
+  std::vector<double> out(size_t(layer.heads) * size_t(layer.value_dim), 0.0),
+      weights(static_cast<size_t>(input.tokens));
   for (int head = 0; head < layer.heads; ++head) {
     const int kv_head = head / layer.group();
     const float* q = input.q.data() + int64_t(head) * layer.key_dim;

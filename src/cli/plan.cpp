@@ -41,7 +41,7 @@ Parts parts_of(const Geometry& geometry, const CacheOptions& options, int64_t to
     const size_t pages = size_t(page_count(layer, options, tokens).live()) * size_t(layer.kv_heads);
     parts.key_pages += pages * codecs[i].key.bytes;
     parts.value_pages += pages * codecs[i].value.bytes;
-    parts.windows += window_bytes(layer, options);
+    parts.windows += window_bytes(layer, window_rows(options, tokens));
   }
   return parts;
 }

@@ -18,30 +18,32 @@ using std::string_view;
 constexpr int kDaysPerFact = 5;
 constexpr int kFactDay = 2;  // which day of five carries the fact
 
-constexpr std::array<string_view, 16> kShips = {
-    "Grey Heron",   "Northern Lark", "Patience",   "Two Sisters", "Salt Rose",    "Evening Star", "Copper Finch", "Marigold",
-    "Long Morning", "Wren",          "Tidewalker", "Amber Gull",  "Quiet Harvest", "Silver Eel",  "Black Thistle", "Candlemas"};
-constexpr std::array<string_view, 16> kPeople = {"Odile Brandt",  "Tomas Weller", "Henrike Sool", "Jonas Pryde",
-                                                 "Maren Oakes",   "Lukas Thorne", "Ada Finch",    "Piet Hollis",
-                                                 "Sunniva Carr",  "Edmund Vale",  "Greta Lund",   "Caspar Reed",
-                                                 "Johanna Stolle", "Bram Tully",  "Nell Harrow",  "Viggo Marsh"};
-constexpr std::array<string_view, 12> kPorts = {"Ostrand", "Kelmouth", "Varrow", "Saint Brede", "Tolholm", "Lower Esk",
-                                                "Harn",    "Whitquay", "Mirrin", "Dunsey",      "Port Alder", "Skarvik"};
-constexpr std::array<string_view, 16> kCargo = {"barley",   "pine boards", "lamp oil",    "wool",       "dried cod", "roof slate",
-                                                "pipe clay", "apples",     "window glass", "rope yarn", "honey",     "iron nails",
-                                                "paper",    "hides",       "candle wax",   "millstones"};
+constexpr std::array<string_view, 16> kShips = {"Grey Heron",    "Northern Lark", "Patience",      "Two Sisters",
+                                                "Salt Rose",     "Evening Star",  "Copper Finch",  "Marigold",
+                                                "Long Morning",  "Wren",          "Tidewalker",    "Amber Gull",
+                                                "Quiet Harvest", "Silver Eel",    "Black Thistle", "Candlemas"};
+constexpr std::array<string_view, 16> kPeople = {"Odile Brandt",   "Tomas Weller", "Henrike Sool", "Jonas Pryde",
+                                                 "Maren Oakes",    "Lukas Thorne", "Ada Finch",    "Piet Hollis",
+                                                 "Sunniva Carr",   "Edmund Vale",  "Greta Lund",   "Caspar Reed",
+                                                 "Johanna Stolle", "Bram Tully",   "Nell Harrow",  "Viggo Marsh"};
+constexpr std::array<string_view, 12> kPorts = {"Ostrand", "Kelmouth",  "Varrow",     "Saint Brede",
+                                                "Tolholm", "Lower Esk", "Harn",       "Whitquay",
+                                                "Mirrin",  "Dunsey",    "Port Alder", "Skarvik"};
+constexpr std::array<string_view, 16> kCargo = {
+    "barley",       "pine boards", "lamp oil", "wool",       "dried cod", "roof slate", "pipe clay",  "apples",
+    "window glass", "rope yarn",   "honey",    "iron nails", "paper",     "hides",      "candle wax", "millstones"};
 constexpr std::array<string_view, 10> kWeather = {
-    "a thin fog that lifted before noon", "clear sky and a steady breeze", "rain in short showers",
+    "a thin fog that lifted before noon", "clear sky and a steady breeze",  "rain in short showers",
     "high cloud and little wind",         "hail for a few minutes at dawn", "a warm haze over the water",
     "gusts that tore at the awnings",     "sleet until the bell, then sun", "a ring around the moon the night before",
     "calm water and low grey cloud"};
 constexpr std::array<string_view, 8> kWinds = {"north", "north-east", "east", "south-east",
                                                "south", "south-west", "west", "north-west"};
 constexpr std::array<string_view, 12> kRepairs = {
-    "the hinge of the lock gate",      "the crane's second pulley",    "the roof of the rope shed",
-    "the steps below the customs house", "the pump of the dry dock",   "the signal mast",
-    "the bell of the pilot house",     "the rails of the fish market", "the boom across the inner basin",
-    "the clock above the weigh house", "the mooring rings of the old mole", "the stove of the watch room"};
+    "the hinge of the lock gate",        "the crane's second pulley",         "the roof of the rope shed",
+    "the steps below the customs house", "the pump of the dry dock",          "the signal mast",
+    "the bell of the pilot house",       "the rails of the fish market",      "the boom across the inner basin",
+    "the clock above the weigh house",   "the mooring rings of the old mole", "the stove of the watch room"};
 constexpr std::array<string_view, 12> kRemarks = {
     "The clerk has asked for more ink and was promised it by the end of the month.",
     "Two boys were sent home from the mole, where they had been fishing without leave.",
@@ -55,21 +57,43 @@ constexpr std::array<string_view, 12> kRemarks = {
     "The ferryman refused payment from the widow at the mill, as he always does.",
     "The watch heard singing over the water after midnight and found no boat.",
     "The painters finished the south side of the warehouse and began on the doors."};
-constexpr std::array<string_view, kMostFacts> kThings = {
-    "the blue lantern",    "the brass telescope",  "the oldest chart",      "the silver whistle",   "the key to the tide mill",
-    "the carved oar",      "the founder's seal",   "the green ledger",      "the storm glass",      "the ivory compass",
-    "the red ensign",      "the glass float",      "the bell rope",         "the whale tooth",      "the ship in a bottle",
-    "the copper weathercock", "the almanac of tides", "the pearl-handled knife", "the sundial",     "the map of the shoals",
-    "the amber bead",      "the wooden angel",     "the spare rudder",      "the tin of sealing wax"};
+constexpr std::array<string_view, kMostFacts> kThings = {"the blue lantern",
+                                                         "the brass telescope",
+                                                         "the oldest chart",
+                                                         "the silver whistle",
+                                                         "the key to the tide mill",
+                                                         "the carved oar",
+                                                         "the founder's seal",
+                                                         "the green ledger",
+                                                         "the storm glass",
+                                                         "the ivory compass",
+                                                         "the red ensign",
+                                                         "the glass float",
+                                                         "the bell rope",
+                                                         "the whale tooth",
+                                                         "the ship in a bottle",
+                                                         "the copper weathercock",
+                                                         "the almanac of tides",
+                                                         "the pearl-handled knife",
+                                                         "the sundial",
+                                                         "the map of the shoals",
+                                                         "the amber bead",
+                                                         "the wooden angel",
+                                                         "the spare rudder",
+                                                         "the tin of sealing wax"};
 constexpr std::array<string_view, kMostFacts> kPlaces = {
-    "under the stairs of the chandlery", "behind the organ of the chapel",  "in the loft of the smokehouse",
-    "beneath the third bench of the park", "in the drawer of the dentist",  "inside the dry well at the orchard",
-    "on the top shelf of the pharmacy",  "in the cellar of the theatre",    "beside the furnace of the glassworks",
-    "in the attic of the post office",   "under the floor of the boathouse", "in the safe of the brewery",
-    "behind the mirror of the barber",   "in the hayrick at Tanner's field", "inside the hollow oak by the ford",
-    "in the vestry of the seamen's mission", "above the oven of the tavern", "in the kennel of the lighthouse dog",
-    "under the altar stone of the ruin", "in the pigeon house of the mayor", "behind the mill wheel at the weir",
-    "in the tool chest of the stonemason", "under the stage of the puppet show", "in the crypt of the old abbey"};
+    "under the stairs of the chandlery",    "behind the organ of the chapel",
+    "in the loft of the smokehouse",        "beneath the third bench of the park",
+    "in the drawer of the dentist",         "inside the dry well at the orchard",
+    "on the top shelf of the pharmacy",     "in the cellar of the theatre",
+    "beside the furnace of the glassworks", "in the attic of the post office",
+    "under the floor of the boathouse",     "in the safe of the brewery",
+    "behind the mirror of the barber",      "in the hayrick at Tanner's field",
+    "inside the hollow oak by the ford",    "in the vestry of the seamen's mission",
+    "above the oven of the tavern",         "in the kennel of the lighthouse dog",
+    "under the altar stone of the ruin",    "in the pigeon house of the mayor",
+    "behind the mill wheel at the weir",    "in the tool chest of the stonemason",
+    "under the stage of the puppet show",   "in the crypt of the old abbey"};
 
 // Only ever called in a statement of its own or as the one draw of an expression: the order in which a call's
 // arguments are worked out is up to the compiler.
@@ -85,14 +109,15 @@ std::string arrival(SplitMix& random) {
   const uint64_t amount = 3 + random.below(240), berth = 1 + random.below(19), entry = 1000 + random.below(9000);
   switch (random.below(3)) {
     case 0:
-      return fmt::format("The {} under {} came in from {} with {} loads of {} and lies at berth {} (register {}).", ship,
-                         master, port, amount, cargo, berth, entry);
+      return fmt::format("The {} under {} came in from {} with {} loads of {} and lies at berth {} (register {}).",
+                         ship, master, port, amount, cargo, berth, entry);
     case 1:
-      return fmt::format("From {} arrived the {}, master {}, carrying {} loads of {}; she was given berth {}, register {}.",
-                         port, ship, master, amount, cargo, berth, entry);
+      return fmt::format(
+          "From {} arrived the {}, master {}, carrying {} loads of {}; she was given berth {}, register {}.", port,
+          ship, master, amount, cargo, berth, entry);
     default:
-      return fmt::format("Berth {} went to the {} of {}: {} loads of {}, signed for by {} under register {}.", berth, ship,
-                         port, amount, cargo, master, entry);
+      return fmt::format("Berth {} went to the {} of {}: {} loads of {}, signed for by {} under register {}.", berth,
+                         ship, port, amount, cargo, master, entry);
   }
 }
 

@@ -17,8 +17,8 @@ namespace kvasir {
 struct PlantedFact {
   std::string sentence;  // as it stands in the text
   std::string question;
-  std::string answer;    // a part of `sentence`, nowhere else in the text
-  size_t offset = 0;     // of `sentence` in the text, in bytes
+  std::string answer;  // a part of `sentence`, nowhere else in the text
+  size_t offset = 0;   // of `sentence` in the text, in bytes
 };
 
 struct Document {

@@ -38,7 +38,9 @@ double relative_rms(std::span<const float> out, const std::vector<double>& exact
   return std::sqrt(difference / size);
 }
 
-AttentionOptions plain() { return AttentionOptions(); }
+AttentionOptions plain() {
+  return AttentionOptions();
+}
 
 CacheOptions f16_cache() {
   CacheOptions options;
@@ -58,7 +60,8 @@ TEST(PairedTimes, RatiosAreOfTheSameTurn) {
   PairedTimes times(2);
   std::vector<size_t> order;
   // A slow spell doubles both times of the second turn: the ratio doesn't see it.
-  for (const double slow : {1.0, 2.0, 1.0}) times.turn([&](size_t m) {
+  for (const double slow : {1.0, 2.0, 1.0})
+    times.turn([&](size_t m) {
       order.push_back(m);
       return slow * (m == 0 ? 1.0 : 3.0);
     });
@@ -153,7 +156,11 @@ TEST(ChildProcess, HandsBackResultsAndErrors) {
     EXPECT_EQ(error.code(), ErrorCode::not_found);
     EXPECT_STREQ(error.what(), "no such thing");
   }
-  EXPECT_THROW(in_child_process([]() -> Json { std::raise(SIGKILL); return {}; }), Error);
+  EXPECT_THROW(in_child_process([]() -> Json {
+                 std::raise(SIGKILL);
+                 return {};
+               }),
+               Error);
 }
 
 }  // namespace
