@@ -36,7 +36,7 @@ SourceSpec base_spec(const KldFlags& flags) {
 SourceSpec test_spec(const KldFlags& flags) {
   const CacheOptions options = cache_options_without_codecs(flags.cache);
   const std::string text = flags.cache.kv_text();
-  const SourceSpec spec = as_argument([&] { return SourceSpec::parse(text, options); });
+  SourceSpec spec = as_argument([&] { return SourceSpec::parse(text, options); });
   if (spec.native && (!options.overrides.empty() || options.budget > 0 || !options.protect))
     throw Error(
         ErrorCode::invalid_argument,
