@@ -1,0 +1,58 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/presets.h"
+
+#include <algorithm>
+
+#include "eval/preset_table.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::string_view kNative = "native:";
+
+std::vector<std::string> codecs_of(std::string_view kv) {
+  if (kv.starts_with(kNative)) return {};
+  const size_t comma = kv.find(',');
+  std::vector<std::string> codecs{std::string(kv.substr(0, comma))};
+  if (comma != std::string_view::npos) codecs.emplace_back(kv.substr(comma + 1));
+  return codecs;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() {
+  return preset_table();
+}
+
+const Preset* find_preset(std::string_view name) {
+  const auto found = std::ranges::find(presets(), name, &Preset::name);
+  return found == presets().end() ? nullptr : &*found;
+}
+
+std::string why_unavailable(const Preset& preset) {
+  const std::vector<std::string> shipped = codec_names();
+  for (const std::string& codec : codecs_of(preset.kv))
+    if (std::ranges::find(shipped, codec) == shipped.end())
+      return "not in this version: " + std::string(preset.name) + " needs the codec " + codec;
+  return {};
+}
+
+SourceSpec method_spec(const std::string& name, const CacheOptions& windows) {
+  const Preset* preset = find_preset(name);
+  if (preset == nullptr) {
+    std::string kv = name;
+    std::ranges::replace(kv, '/', ',');
+    return SourceSpec::parse(kv, windows);
+  }
+  if (const std::string reason = why_unavailable(*preset); !reason.empty()) throw Error(ErrorCode::unsupported, reason);
+  CacheOptions options;
+  options.sink = preset->sink;
+  options.recent = preset->recent;
+  options.protect = preset->protect;
+  if (!preset->layers.empty()) parse_kv_layers(std::string(preset->layers), options);
+  return SourceSpec::parse(std::string(preset->kv), options);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,34 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/suite_methods.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "kvasir/error.h"
+
+namespace kvasir {
+
+std::vector<SuiteMethod> suite_methods(const std::string& list, const CacheOptions& windows) {
+  std::vector<std::string> names;
+  std::istringstream stream(list + ",");
+  for (std::string name; std::getline(stream, name, ',');) {
+    if (name.empty()) throw Error(ErrorCode::invalid_argument, "--kv takes methods as in turbo4,kivi2; one is empty");
+    if (std::ranges::find(names, name) != names.end())
+      throw Error(ErrorCode::invalid_argument, "--kv names '" + name + "' twice");
+    names.push_back(name);
+  }
+  if (std::ranges::find(names, "f16") == names.end()) names.insert(names.begin(), "f16");
+  std::vector<SuiteMethod> methods;
+  for (const std::string& name : names) {
+    SuiteMethod method;
+    method.name = name;
+    method.preset = find_preset(name);
+    if (method.preset != nullptr) method.unavailable = why_unavailable(*method.preset);
+    if (method.unavailable.empty()) method.spec = method_spec(name, windows);
+    methods.push_back(std::move(method));
+  }
+  return methods;
+}
+
+}  // namespace kvasir
