@@ -185,7 +185,7 @@ TEST_F(TinyEngine, AFullPoolIsRefusedBeforeAnythingRuns) {
   EngineOptions options = test::plain_options(4096, 64, "q8");
   options.cache.sink = 0;
   options.cache.recent = 64;
-  const size_t windows = plan_size(model_->geometry(), options.cache, 0).windows;
+  const size_t windows = plan_size(model_->geometry(), options.cache, 1000).windows;
   // Room for both sequences' windows and for the pages of one long text, but not of two.
   const size_t pages = plan_size(model_->geometry(), options.cache, 1000).pages;
   options.cache.budget = 2 * windows + pages * 3 / 2;
