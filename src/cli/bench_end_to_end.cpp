@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <memory>
 
 #include "cli/bench.h"
@@ -22,11 +21,10 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::array kNativeTypes = {"f16", "q8_0", "q4_0"};
-
 struct Flags {
   ModelFlags model;
   std::string kv = "auto";
+  std::vector<std::string> native = {"f16", "q8_0", "q4_0"};  // llama.cpp's cache types to compare with
   int decode = 64, round = 8;
   CacheOptions cache;
   bool no_protect = false, json = false;
@@ -88,9 +86,11 @@ class EndToEndBench {
       note_cache(contenders_.back().cache(), context_, threads_);
     }
     codecs_ = contenders_.size();
-    for (const char* type : kNativeTypes)
-      contenders_.emplace_back(type,
-                               std::make_unique<NativeEngine>(model_, type, type, context_, micro_batch_, threads_));
+    for (const std::string& type : flags.native)
+      contenders_.emplace_back(type, as_argument([&] {
+                                 return std::make_unique<NativeEngine>(model_, type, type, context_, micro_batch_,
+                                                                       threads_);
+                               }));
     prefill_ = std::make_unique<PairedTimes>(contenders_.size());
     decode_ = std::make_unique<PairedTimes>(contenders_.size());
   }
@@ -148,7 +148,7 @@ class EndToEndBench {
     fmt::print("{}, {} tokens of prompt, {} generated, {} threads\n\n", flags_.model.model, context_ - flags_.decode,
                flags_.decode, threads_);
     fmt::print("{:<14} {:>6} {:>8} {:>13} {:>12}", "", "bits", "MiB", "prefill tok/s", "decode tok/s");
-    for (const char* type : kNativeTypes) fmt::print("  {:>24}", fmt::format("x native {}", type));
+    for (const std::string& type : flags_.native) fmt::print("  {:>24}", fmt::format("x native {}", type));
     fmt::print("\n");
     for (size_t i = 0; i < contenders_.size(); ++i) {
       const Contender& contender = contenders_[i];
@@ -190,6 +190,9 @@ void add_bench_end_to_end(CLI::App& bench) {
   add_model_flags(*command, flags->model);
   command->add_option("-n,--predict", flags->decode, "tokens to generate")->capture_default_str();
   command->add_option("--kv", flags->kv, "codecs A,B,... (K/V for a pair)")->capture_default_str();
+  command->add_option("--native", flags->native, "llama.cpp's cache types to compare with; q4_0 takes longest")
+      ->delimiter(',')
+      ->capture_default_str();
   command->add_option("--sink", flags->cache.sink, "first tokens kept in 16 bits")->capture_default_str();
   command->add_option("--recent", flags->cache.recent, "last tokens kept in 16 bits")->capture_default_str();
   command->add_option("--round", flags->round, "tokens that an engine generates before the next has its turn")
