@@ -16,7 +16,9 @@ namespace kvasir::cli {
 void add_run(CLI::App& program);      // run.cpp: generate text
 void add_chat(CLI::App& program);     // chat.cpp: talk in the terminal
 void add_plan(CLI::App& program);     // plan.cpp: what the cache will take
-void add_eval(CLI::App& program);     // eval.cpp: `eval kld`
+void add_eval(CLI::App& program);     // eval.cpp: `eval kld` and what the next line adds to it
+void add_eval_suite(CLI::App& eval);  // suite.cpp: `eval suite`
+void add_report(CLI::App& program);   // report.cpp: a page of a suite's results
 void add_distort(CLI::App& program);  // distort.cpp: a codec's error against theory
 void add_bench(CLI::App& program);    // bench.cpp: `bench attention`, `bench end-to-end`
 void add_demo(CLI::App& program);     // demo.cpp: one table for a newcomer

@@ -10,10 +10,12 @@
 
 #include "cli/commands.h"
 #include "cli/effective_config.h"
+#include "cli/eval_tasks.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 #include "eval/divergence_summary.h"
 #include "eval/kl_divergence.h"
+#include "eval/presets.h"
 #include "eval/text_chunks.h"
 
 namespace kvasir::cli {
@@ -31,19 +33,6 @@ struct KldFlags {
 // The reference keeps every token as the base says: windows and overrides belong to the cache under test.
 SourceSpec base_spec(const KldFlags& flags) {
   return as_argument([&] { return SourceSpec::parse(flags.base, CacheOptions()); });
-}
-
-SourceSpec test_spec(const KldFlags& flags) {
-  const CacheOptions options = cache_options_without_codecs(flags.cache);
-  const std::string text = flags.cache.kv_text();
-  SourceSpec spec = as_argument([&] { return SourceSpec::parse(text, options); });
-  if (spec.native && (!options.overrides.empty() || options.budget > 0 || !options.protect))
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("--kv {} is llama.cpp's own cache, which knows no --kv-layers, --kv-budget or --no-protect; "
-                    "drop them",
-                    text));
-  return spec;
 }
 
 // An unknown ggml type only shows once llama.cpp is asked for a context, but it's a wrong argument all the same.
@@ -93,7 +82,7 @@ void eval_kld(const KldFlags& flags) {
     throw Error(ErrorCode::invalid_argument, "no text: -f takes the file to read, or - for stdin");
   if (flags.chunks < 0)
     throw Error(ErrorCode::invalid_argument, fmt::format("--chunks takes 0 (all) or more, got {}", flags.chunks));
-  const SourceSpec test = test_spec(flags), base = base_spec(flags);
+  const SourceSpec test = spec_under_test(flags.cache), base = base_spec(flags);
   const std::string text = read_text(flags.file);
   const std::shared_ptr<Model> model = load_model(flags.model);
   const int64_t context = context_length(flags.model, *model);
@@ -161,7 +150,10 @@ void add_kld(CLI::App& eval) {
   add_model_flags(*command, flags->model);
   add_cache_flags(*command, flags->cache);
   command->get_option("--kv")->description(command->get_option("--kv")->get_description() +
-                                           "; native:K[,V] for llama.cpp's own cache, as in native:q4_0");
+                                           "; native:K[,V] for llama.cpp's own cache, as in native:q4_0; "
+                                           "published settings by name (" +
+                                           preset_names() + "), which bring their own windows");
+  command->add_option("--preset", flags->cache.kv, "the same as --kv with a preset's name");
   command->add_option("-f,--file", flags->file, "the text to read");
   command->add_option("--chunks", flags->chunks, "windows of -c tokens to read; 0: all")->capture_default_str();
   command->add_option("--base", flags->base, "what to compare with: native[:K[,V]] or a codec")->capture_default_str();
@@ -175,6 +167,8 @@ void add_eval(CLI::App& program) {
   CLI::App* eval = program.add_subcommand("eval", "measure what a compressed cache costs in quality");
   eval->require_subcommand(1);
   add_kld(*eval);
+  add_eval_tasks(*eval);
+  add_eval_suite(*eval);
 }
 
 }  // namespace kvasir::cli

@@ -26,7 +26,8 @@ struct GenerationOptions {
 // {"agreement" (0-1: positions with the same token, both running free), "first_difference" (mean index of the first
 // token that differs; the number of tokens where none does), "identical" (share of prompts without a difference),
 // "forced_agreement" (same likeliest token while fed the base's text), "n" (tokens), "prompts": [...],
-// "bits_per_value", "bytes", "bytes_f16"}.
+// "bits_per_value", "bytes", "bytes_f16"}. A prompt's "distinct_tokens" are those of the base's text: where they are
+// few, the model goes in a loop and agreement says little.
 nlohmann::json run_generation_agreement(const GenerationOptions& options);
 
 }  // namespace kvasir

@@ -37,7 +37,7 @@ constexpr std::string_view kLlama = "llama.cpp, its own cache with that type for
 constexpr std::string_view kLlamaSettings =
     "-ctk and -ctv of that type, flash attention on, no 16-bit windows; keys and values pass a Hadamard transform "
     "(pull request 21038) where the head size allows it";
-constexpr std::string_view kLlamaDiffers = "Nothing: the same library runs it.";
+constexpr std::string_view kLlamaDiffers = "In nothing: the same library runs it.";
 
 const std::vector<Preset>& rows() {
   static const std::vector<Preset> table = {

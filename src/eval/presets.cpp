@@ -31,6 +31,12 @@ const Preset* find_preset(std::string_view name) {
   return found == presets().end() ? nullptr : &*found;
 }
 
+std::string preset_names() {
+  std::string names;
+  for (const Preset& preset : presets()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
+  return names;
+}
+
 std::string why_unavailable(const Preset& preset) {
   const std::vector<std::string> shipped = codec_names();
   for (const std::string& codec : codecs_of(preset.kv))

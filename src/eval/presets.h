@@ -28,6 +28,7 @@ struct Preset {
 
 std::span<const Preset> presets();
 const Preset* find_preset(std::string_view name);  // null if there is none
+std::string preset_names();                        // separated by commas
 
 // Why the preset can't run in this version, as a sentence; empty if it can.
 std::string why_unavailable(const Preset& preset);

@@ -28,10 +28,13 @@ struct RecallOptions {
 
 std::vector<std::string> recall_methods();
 
+// What can be checked without a model; run_recall does it too. Throws Error invalid_argument, for a method that doesn't
+// exist among others.
+void check_recall(const RecallOptions& options);
+
 // {"score" (of the first method), "n", "methods" {name: {"score", "score_se", "n", "answer_logprob", "bytes",
 // "bytes_f16", "bits_per_value"}}, "cells": [{"method", "depth", "score", "n", "answer_logprob"}]}; depth is the fifth
 // of the chat (0, 20 .. 80 per cent) in which the fact was told.
-// Throws Error invalid_argument for a method that doesn't exist, naming those that do.
 nlohmann::json run_recall(const RecallOptions& options);
 
 }  // namespace kvasir

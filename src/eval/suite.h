@@ -37,8 +37,9 @@ struct SuiteOptions {
   double budget_seconds = 0;  // 0: no limit
   int micro_batch = 512;
   int threads = 2;
-  std::string folder;   // DIR
-  std::string program;  // name and version; results of another version don't count as present
+  std::string processor;  // for the report
+  std::string folder;     // DIR
+  std::string program;    // name and version; results of another version don't count as present
 
   std::function<std::shared_ptr<Model>(const std::string& name)> load;
   std::function<void(const std::string&)> note;                                             // one line; may be empty

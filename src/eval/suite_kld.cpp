@@ -64,8 +64,8 @@ void append_positions(const Json& window, std::vector<LogitDivergence>& position
 std::vector<KldWindowResult> run_kld_window(const KldWindow& job) {
   const int vocab = job.model->vocab_size();
   const int64_t context = int64_t(job.tokens.size());
-  const int micro_batch = lockstep_micro_batch(vocab, int(std::min<int64_t>(job.micro_batch, context)),
-                                               int(job.methods.size()) + 1);
+  const int micro_batch =
+      lockstep_micro_batch(vocab, int(std::min<int64_t>(job.micro_batch, context)), int(job.methods.size()) + 1);
   const auto base = make_source(job.model, job.base, context, micro_batch, job.threads);
   std::vector<KldWindowResult> results;
   std::vector<std::unique_ptr<LogitSource>> sources;
@@ -84,8 +84,7 @@ std::vector<KldWindowResult> run_kld_window(const KldWindow& job) {
     }
   }
   if (runs.empty()) return results;
-  const double base_seconds =
-      score_in_lockstep(*base, runs, job.tokens, vocab, micro_batch, job.threads, job.progress);
+  const double base_seconds = score_in_lockstep(*base, runs, job.tokens, vocab, micro_batch, job.threads, job.progress);
   for (size_t i = 0; i < runs.size(); ++i) {
     KldWindowResult& result = results[owner[i]];
     result.failure = runs[i].failure;

@@ -31,7 +31,7 @@ struct KldWindow {
 struct KldWindowResult {
   const SuiteMethod* method = nullptr;
   nlohmann::ordered_json window;
-  std::string failure;      // empty if `window` holds a result
+  std::string failure;       // empty if `window` holds a result
   bool unsupported = false;  // the method can't hold this model, as opposed to having gone wrong
 };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/suite_methods.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -25,7 +27,13 @@ std::vector<SuiteMethod> suite_methods(const std::string& list, const CacheOptio
     method.name = name;
     method.preset = find_preset(name);
     if (method.preset != nullptr) method.unavailable = why_unavailable(*method.preset);
-    if (method.unavailable.empty()) method.spec = method_spec(name, windows);
+    try {
+      if (method.unavailable.empty()) method.spec = method_spec(name, windows);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_found) throw;
+      throw Error(ErrorCode::not_found, fmt::format("{}, K/V pairs of them, native:TYPE, and published settings: {}",
+                                                    error.what(), preset_names()));
+    }
     methods.push_back(std::move(method));
   }
   return methods;
