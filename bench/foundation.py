@@ -5,7 +5,7 @@
 # Writes docs/results/foundation.md: every codec and llama.cpp's own cache types against llama.cpp's f16 cache, by
 # `kvasir eval kld`, on F32 weights. Finished cells are kept in --cells and not run again.
 #
-#   bench/foundation.py -f TEXT [--models a,b] [--kv a,b] [--cells DIR]
+#   bench/foundation.py -f TEXT [--models a,b] [--kv a,b] [--cells DIR] [--only-finished]
 import argparse
 import json
 import pathlib
@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODELS = {"smollm2-f32": 2, "gemma3-270m-f32": 2, "qwen2.5-coder-0.5b-f32": 1}  # windows scored
+MODELS = {"smollm2-f32": 2, "gemma3-270m-f32": 2, "qwen2.5-coder-0.5b-f32": 1,
+          "qwen2.5-coder-1.5b-f32": 1}  # windows scored
 CACHES = ["f16", "q8", "kivi4", "turbo4", "turbo3", "kivi2", "turbo2", "turbo4 --no-protect",
           "native:q8_0", "native:q5_1", "native:q4_0"]
 HEAD = """# Every codec on real models
@@ -32,8 +33,10 @@ standard error. Bits count everything at that length: pages, scales, page means,
 def run_cell(args, model, cache, chunks):
     name = f"{model}__{cache}__{args.context}x{chunks}".replace(":", "-").replace(" ", "")
     path = args.cells / f"{name}.json"
-    if path.exists():
+    if path.exists() and path.stat().st_size > 0:
         return json.loads(path.read_text())
+    if args.only_finished:
+        return None
     codec, *flags = cache.split()
     command = [args.kvasir, "eval", "kld", "-m", model, "-f", args.file, "-c", str(args.context), "--chunks", str(chunks),
                "--base", "native", "--kv", codec, "--sink", str(args.sink), "--recent", str(args.recent), "--json", *flags]
@@ -51,11 +54,14 @@ def table(args, model, chunks):
              "| cache | bits at this length | page bits K / V | mean KLD | ± | 99 % | top-1 | perplexity |",
              "|---|---|---|---|---|---|---|---|"]
     for cache in args.kv:
-        cell = run_cell(args, model, cache, chunks)
+        found = run_cell(args, model, cache, chunks)
+        if found is None:
+            continue
+        cell = found
         kld = cell["kld"]
         layer = (cell.get("layers") or [{}])[0]
         pages = f"{layer['k_page_bits']:.3g} / {layer['v_page_bits']:.3g}" if "k_page_bits" in layer else ""
-        lines.append(f"| {cache} | {cell['bits_per_value']:.2f} | {pages} | {kld['mean']:.2g} | {kld['se']:.1g} | "
+        lines.append(f"| {cache} | {cell['bits_per_value']:.2f} | {pages} | {kld['mean']:.3g} | {kld['se']:.1g} | "
                      f"{kld['p99']:.2g} | {100 * cell['top1']:.1f} % | {cell['ppl']:.2f} |")
     lines.append(f"\nPerplexity of the f16 cache: {cell['ppl_base']:.2f}.")
     return "\n".join(lines)
@@ -69,6 +75,7 @@ def main():
     parser.add_argument("--kv", type=lambda s: s.split(","), default=CACHES)
     parser.add_argument("--cells", type=pathlib.Path, default=ROOT / "build/results/foundation")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results/foundation.md")
+    parser.add_argument("--only-finished", action="store_true", help="run nothing, write what --cells holds")
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--sink", type=int, default=16)
     parser.add_argument("--recent", type=int, default=64)

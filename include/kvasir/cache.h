@@ -46,7 +46,7 @@ struct LayerOverride {
   std::string key, value;   // codec names
 };
 
-// What the user asked for, in names. `resolve` in cache/layer_codecs.h turns it into one codec per layer and side.
+// What the user asked for, in names. `resolve_codecs` in cache/layer_codecs.h turns it into one codec per layer and side.
 struct CacheOptions {
   std::string key = "turbo4", value = "turbo4";  // --kv K[,V]
   std::vector<LayerOverride> overrides;          // --kv-layers; later ones win
