@@ -21,6 +21,8 @@
 
 namespace kvasir {
 
+inline constexpr int kMaxHeadDim = 512;  // channels of a head that attention can work on
+
 // Everything the cache and attention need to know about one layer. Filled by the host from the attention node.
 struct LayerGeometry {
   int heads = 0;                   // query heads
@@ -46,7 +48,8 @@ struct LayerOverride {
   std::string key, value;   // codec names
 };
 
-// What the user asked for, in names. `resolve_codecs` in cache/layer_codecs.h turns it into one codec per layer and side.
+// What the user asked for, in names. `resolve_codecs` in cache/layer_codecs.h turns it into one codec per layer and
+// side.
 struct CacheOptions {
   std::string key = "turbo4", value = "turbo4";  // --kv K[,V]
   std::vector<LayerOverride> overrides;          // --kv-layers; later ones win

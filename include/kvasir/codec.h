@@ -24,6 +24,7 @@ enum class Side : uint8_t { key, value };
 enum class MapKind : uint8_t {
   identity,
   signed_fwht,  // (Hartley_m (x) Walsh-Hadamard_2^k) . diag(signs), d = m 2^k, m odd (transform/signed_fwht.h)
+  haar,         // a dense rotation, uniform over all of them: the paper's own, d^2 steps (transform/rotation.h)
 };
 
 enum class QuantizerKind : uint8_t {
@@ -31,6 +32,18 @@ enum class QuantizerKind : uint8_t {
   raw_bf16,   // 16 bits, no scale
   lloyd_max,  // 2^b levels optimal for N(0,1), rounded to an 8-bit grid (quant/codebook.h)
   uniform,    // 2^b equidistant levels
+  // 2^b levels optimal for one channel of a random unit vector of `count` channels (arXiv 2504.19874, Lemma 1), which
+  // is what N(0,1) stands for; rounded like lloyd_max.
+  lloyd_max_sphere,
+  // QJL (arXiv 2504.19874, Alg. 2): the signs of a random projection of what the segments before left over. As long as
+  // those are `dim` channels, this segment is `dim` more: the map is T stacked on S T.
+  residual_sign,
+};
+
+// S of residual_sign.
+enum class ProjectionKind : uint8_t {
+  orthogonal,  // a Haar rotation: (pi/2 - 1) of the residual's energy as variance
+  gaussian,    // independent normal entries, as the paper has it: pi/2 of it
 };
 
 // Which numbers are stored beside the codes, and for which span of the page.
@@ -46,6 +59,7 @@ enum class ScaleFit : uint8_t {
   absmax,         // max|y| / largest level: nothing overflows
   min_max,        // asymmetric: zero = min, scale = (max - min) / (2^b - 1)
   norm,           // |y| / sqrt(d): TurboQuant's own choice (arXiv 2504.19874, Alg. 1)
+  matched,        // |y| / |c|: |x^| = |x|, what practice calls norm correction
   unbiased,       // |y|^2 / <c, y>: E <q, x^> = <q, x> (EDEN, arXiv 2604.18555)
   least_squares,  // <c, y> / <c, c>: least squared error for this vector
 };
@@ -54,7 +68,7 @@ enum class ScaleFit : uint8_t {
 struct Segment {
   int first = 0;  // first mapped channel
   int count = 0;  // channels; a multiple of kCellChannels unless the quantizer is raw
-  int bits = 16;  // 1..6, 8 or 16 (raw)
+  int bits = 16;  // 1..6, 8 or 16 (raw); 1 for residual_sign
   QuantizerKind quantizer = QuantizerKind::raw_f16;
 
   bool operator==(const Segment&) const = default;
@@ -62,7 +76,7 @@ struct Segment {
 
 // One side of one (layer, KV head), complete: `encode` and `decode` need nothing else.
 struct Codec {
-  std::string name;       // registry name, for example "turbo4"
+  std::string name;       // registry name with its options, for example "turbo4" or "turbo4:scale=norm"
   Side side = Side::key;  // fixes the order of codes in a cell and, for turbo*, the scale
   int dim = 0;            // channels d
   MapKind map = MapKind::identity;
@@ -72,22 +86,38 @@ struct Codec {
   ScaleSpan scale_span = ScaleSpan::none;
   ScaleFit scale_fit = ScaleFit::none;
   std::vector<Segment> segments;
+  uint64_t seed = 0;  // of the rotation and the projection; 0 is the project's own
+  // The channels of most energy come first, as many as the first segment has, and each segment is rotated by itself.
+  // Which they are is decided by a head's first packed page and written into every page (one bit a channel).
+  bool sort_channels = false;
+  ProjectionKind projection = ProjectionKind::orthogonal;
 
+  // Channels after the map: `dim`, or twice that with a stage of signs behind another.
+  int mapped_dim() const;
   bool has_zero_point() const { return scale_fit == ScaleFit::min_max; }
   bool raw() const { return segments.size() == 1 && segments[0].bits == 16; }
   bool operator==(const Codec&) const = default;
 };
 
-// The codec of that registry name for `dim` channels.
-// Throws Error: not_found (the message lists the names), unsupported (a head dim that the codec can't hold; the
-// message lists what it can).
+// The codec of that registry name for `dim` channels. Options follow the name, each after a colon:
+//
+//   scale=norm|matched|unbiased|least-squares   the stored scale (turbo*)
+//   rotation=signed-fwht|haar                   the random rotation (turbo*, q8)
+//   seed=N                                      of rotation and projection, 1 or more
+//   codebook=normal|sphere                      levels for N(0,1) or for the exact density at this head dim (turbo*)
+//   projection=orthogonal|gaussian              of the signs (turboprod*)
+//   mean=on|off                                 removal of the page's mean (any codec but f16 and bf16)
+//
+// as in "turbo3:rotation=haar:seed=7". `Codec::name` holds them in this order, without those that change nothing.
+// Throws Error: not_found (the message lists the names), invalid_argument (an option that isn't there, or that this
+// codec doesn't have), unsupported (a head dim that the codec can't hold; the message lists what it can).
 Codec make_codec(std::string_view name, Side side, int dim);
 
 // Registry names in the order of the documentation's table.
 std::vector<std::string> codec_names();
 
-// Bytes of one page of 64 tokens: codes, scales, zero points, mean. The one place where sizes are computed; the
-// pool, `kvasir plan` and every report call it.
+// Bytes of one page of 64 tokens: codes, scales, zero points, mean, channel order. The one place where sizes are
+// computed; the pool, `kvasir plan` and every report call it.
 size_t bytes_per_page(const Codec& codec);
 
 // Bits per stored value with everything a page holds, 16-bit windows not counted: 8 bytes_per_page / (64 d).

@@ -82,17 +82,31 @@ void SpanAppend::gather(int head, const HeadsView& k, const HeadsView& v) {
   side(Side::value, v, rows.sink_v, rows.v);
 }
 
+ChannelOrder SpanAppend::order(Side side, int head) const {
+  const SideLayout& layout = side == Side::key ? codecs_.key : codecs_.value;
+  if (!layout.codec.sort_channels) return {};
+  const ChannelOrder& known = (side == Side::key ? state_.key_order : state_.value_order)[size_t(head)];
+  if (!known.empty()) return known;
+  const std::vector<float> x = page_rows(side, head, 0);
+  return loudest_channels(layout, x.data());
+}
+
+// The rows of new page `page`. Tokens to pack always precede the block being appended, so the window holds them whole.
+std::vector<float> SpanAppend::page_rows(Side side, int head, int page) const {
+  const uint16_t* from = in_window_ ? state_.window.recent(side, head)
+                                    : (side == Side::key ? rows_[size_t(head)].k : rows_[size_t(head)].v).data();
+  const size_t count = size_t(kPageTokens) * size_t(state_.window.dim(side));
+  std::vector<float> x(count);
+  for (size_t i = 0; i < count; ++i) x[i] = half_to_float(kind(side), from[size_t(page) * count + i]);
+  return x;
+}
+
 void SpanAppend::pack(int head, int page) {
   auto& pages = state_.pages[size_t(head)];
   std::byte* bytes = pages[pages.size() - size_t(new_pages_) + size_t(page)].bytes();
-  std::vector<float> x(size_t(kPageTokens) * size_t(std::max(geometry_.key_dim, geometry_.value_dim)));
   const auto side = [&](Side which, const SideLayout& layout, std::byte* to) {
-    // Tokens to pack always precede the block being appended, so the window holds them whole.
-    const uint16_t* from = in_window_ ? state_.window.recent(which, head)
-                                      : (which == Side::key ? rows_[size_t(head)].k : rows_[size_t(head)].v).data();
-    const size_t count = size_t(kPageTokens) * size_t(layout.dim());
-    for (size_t i = 0; i < count; ++i) x[i] = half_to_float(kind(which), from[size_t(page) * count + i]);
-    encode_page(layout, x.data(), to);
+    const std::vector<float> x = page_rows(which, head, page);
+    encode_page(layout, order(which, head), x.data(), to);
     if (layout.codec.center) offset_ratio_[size_t(head * new_pages_ + page)] = offset_ratio(layout.dim(), x.data());
   };
   side(Side::key, codecs_.key, bytes);
@@ -150,6 +164,12 @@ void SpanAppend::commit() {
     keep(Side::key, rows_[h].sink_k, rows_[h].k);
     keep(Side::value, rows_[h].sink_v, rows_[h].v);
   }
+  if (state_.packed_pages == 0 && new_pages_ > 0)
+    for (size_t h = 0; h < state_.pages.size(); ++h) {
+      const std::byte* first = state_.pages[h][0].bytes();
+      state_.key_order[h] = channel_order(codecs_.key, first);
+      state_.value_order[h] = channel_order(codecs_.value, first + codecs_.key.bytes);
+    }
   state_.packed_pages += new_pages_;
   state_.length = end_;
   committed_ = true;

@@ -10,6 +10,7 @@
 
 #include "attention/head_view.h"
 #include "cache/cache_impl.h"
+#include "codec/channel_map.h"
 #include "kvasir/attention.h"
 
 namespace kvasir {
@@ -52,6 +53,9 @@ class SpanAppend {
   };
   // Converts the new rows of one side; `sink` starts at position 0, `recent` at `recent_start`.
   void convert(Side side, int head, const HeadsView& from, uint16_t* sink, uint16_t* recent, int64_t recent_start);
+  std::vector<float> page_rows(Side side, int head, int page) const;
+  // What all pages of the head share: as the first one has it, or as the first new one decides.
+  ChannelOrder order(Side side, int head) const;
   void drop_new_pages();
   HalfKind kind(Side side) const { return side == Side::key ? codecs_.key_window() : codecs_.value_window(); }
   int64_t packed_end() const { return rows_start_ + int64_t(new_pages_) * kPageTokens; }

@@ -19,7 +19,7 @@ float half_or(const uint16_t* halves, int i, float otherwise) {
 
 // Calls visit(token, channel, value) for every value of one cell (32 tokens x 8 channels) of a packed segment.
 template <class Visit>
-void visit_cell(Side side, const SegmentView& segment, const uint16_t* mean, int block, int cell, Visit& visit) {
+void visit_cell(Side side, const SegmentView& segment, int block, int cell, Visit& visit) {
   uint8_t codes[kVectorCodes * kCellVectors];
   const size_t index = size_t(block) * size_t(segment.count / kCellChannels) + size_t(cell);
   unpack_cell(segment.bits, segment.codes + index * size_t(kVectorCodes) * size_t(segment.bits), codes);
@@ -35,7 +35,7 @@ void visit_cell(Side side, const SegmentView& segment, const uint16_t* mean, int
       const float zero =
           half_or(segment.token_zeros, token, 0.0f) + half_or(segment.channel_zeros[block], channel, 0.0f);
       const float value = float(level - segment.offset) * segment.step * scale + zero;
-      visit(token, segment.first + channel, value + half_or(mean, segment.first + channel, 0.0f));
+      visit(token, segment.first + channel, value + half_or(segment.mean, channel, 0.0f));
     }
   }
 }
@@ -49,16 +49,15 @@ void visit_page(const SideLayout& layout, const std::byte* page, Visit visit) {
     if (segment.raw) {
       for (int t = 0; t < kPageTokens; ++t) {
         for (int c = 0; c < segment.count; ++c) {
-          const int channel = segment.first + c;
-          visit(t, channel,
-                half_to_float(segment.half, segment.raw[t * segment.count + c]) + half_or(view.mean, channel, 0.0f));
+          const float value = half_to_float(segment.half, segment.raw[t * segment.count + c]);
+          visit(t, segment.first + c, value + half_or(segment.mean, c, 0.0f));
         }
       }
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
       for (int cell = 0; cell < segment.count / kCellChannels; ++cell) {
-        visit_cell(view.side, segment, view.mean, block, cell, visit);
+        visit_cell(view.side, segment, block, cell, visit);
       }
     }
   }
@@ -66,7 +65,7 @@ void visit_page(const SideLayout& layout, const std::byte* page, Visit visit) {
 
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch&) {
-  const int dim = layout.dim();
+  const int dim = layout.mapped_dim();
   std::fill_n(scores, rows * kPageTokens, 0.0f);
   visit_page(layout, page, [&](int token, int channel, float value) {
     for (int r = 0; r < rows; ++r) scores[r * kPageTokens + token] += q[r * dim + channel] * value;
@@ -75,7 +74,7 @@ void score_page(const SideLayout& layout, const std::byte* page, const float* q,
 
 void gather_page(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,
                  KernelScratch&) {
-  const int dim = layout.dim();
+  const int dim = layout.mapped_dim();
   visit_page(layout, page, [&](int token, int channel, float value) {
     for (int r = 0; r < rows; ++r) out[r * dim + channel] += weights[r * kPageTokens + token] * value;
   });
@@ -130,7 +129,7 @@ void key_tile_halves(HalfKind kind, const uint16_t* k, int tokens, int dim, floa
 }
 
 void value_tile(const SideLayout& layout, const std::byte* page, float* v, KernelScratch&) {
-  const int dim = layout.dim();
+  const int dim = layout.mapped_dim();
   visit_page(layout, page, [&](int token, int channel, float value) { v[token * dim + channel] = value; });
 }
 

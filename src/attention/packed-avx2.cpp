@@ -301,7 +301,7 @@ void score_page(const SideLayout& layout, const std::byte* page, const float* q,
                 KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
   for (int r = 0; r < rows; ++r) {
-    const __m256 base = _mm256_set1_ps(view.mean ? dot_f16(q + r * view.dim, view.mean, view.dim) : 0.0f);
+    const __m256 base = _mm256_set1_ps(view.mean ? dot_f16(q + r * view.dim, view.mean, view.mean_dim) : 0.0f);
     for (int t = 0; t < kPageTokens; t += kLaneCount) _mm256_storeu_ps(scores + r * kPageTokens + t, base);
   }
   for (int s = 0; s < view.segments; ++s) {
@@ -321,7 +321,7 @@ void gather_page(const SideLayout& layout, const std::byte* page, const float* w
   if (view.mean) {
     for (int r = 0; r < rows; ++r) {
       const __m256 total = _mm256_set1_ps(sum_row(weights + r * kPageTokens, kPageTokens));
-      for (int c = 0; c < view.dim; c += kLaneCount) {
+      for (int c = 0; c < view.mean_dim; c += kLaneCount) {
         float* at = out + r * view.dim + c;
         _mm256_storeu_ps(at, _mm256_fmadd_ps(total, load_f16(view.mean + c), _mm256_loadu_ps(at)));
       }

@@ -12,6 +12,7 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
   view.bits = from.bits;
   view.half = from.half;
   view.step = 1.0f;
+  if (layout.codec.center && !from.signs) view.mean = layout.means(page) + from.first;
   if (from.codebook == nullptr) {
     view.raw = reinterpret_cast<const uint16_t*>(page + from.codes);
     return view;
@@ -34,8 +35,8 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
 }
 
 PageView view_page(const SideLayout& layout, const std::byte* page) {
-  return {layout.codec.side, layout.dim(), int(layout.segments.size()),
-          layout.codec.center ? layout.means(page) : nullptr};
+  return {layout.codec.side, layout.mapped_dim(), int(layout.segments.size()),
+          layout.codec.center ? layout.means(page) : nullptr, layout.dim()};
 }
 
 }  // namespace kvasir

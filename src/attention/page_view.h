@@ -21,6 +21,7 @@ struct SegmentView {
   const uint8_t* level;    // [2^bits]; null where the level is the code itself
   int offset;
   float step;
+  const uint16_t* mean;  // f16 [count], null if the segment's channels have none
   // f16; null where the codec has none: then the scale is 1 and the zero point 0.
   const uint16_t* token_scales;                    // [64]
   const uint16_t* token_zeros;                     // [64]
@@ -32,8 +33,9 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
 
 struct PageView {
   Side side;
-  int dim, segments;
-  const uint16_t* mean;  // f16 [dim], null unless the codec is centered
+  int dim, segments;     // channels after the map
+  const uint16_t* mean;  // f16 [mean_dim], null unless the codec is centered
+  int mean_dim;
 };
 
 PageView view_page(const SideLayout& layout, const std::byte* page);

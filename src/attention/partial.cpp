@@ -21,13 +21,21 @@ struct Workspace {
   std::vector<float> q, mapped_q, scores, tile;
 };
 
-Workspace& workspace(int rows, int key_dim, int value_dim) {
+Workspace& workspace(int rows, const LayerCodecs& codecs) {
   static thread_local Workspace space;
-  space.q.resize(size_t(rows) * size_t(key_dim));
-  space.mapped_q.resize(space.q.size());
+  space.q.resize(size_t(rows) * size_t(codecs.key.dim()));
+  space.mapped_q.resize(size_t(rows) * size_t(codecs.key.mapped_dim()));
   space.scores.resize(size_t(rows) * kPageTokens);
-  space.tile.resize(size_t(kPageTokens) * size_t(std::max(key_dim, value_dim)));
+  space.tile.resize(size_t(kPageTokens) * size_t(std::max(codecs.key.mapped_dim(), codecs.value.mapped_dim())));
   return space;
+}
+
+// The map of a head, which for some codecs is written in its pages. Without pages nothing is mapped.
+ChannelMap map_of(const HeadView& view, Side side) {
+  const LayerCodecs& codecs = *view.codecs;
+  const SideLayout& layout = side == Side::key ? codecs.key : codecs.value;
+  if (view.page_count == 0) return ChannelMap(layout);
+  return ChannelMap(layout, channel_order(layout, view.pages[0].bytes() + (side == Side::key ? 0 : codecs.key.bytes)));
 }
 
 // One pass over a slice.
@@ -42,14 +50,14 @@ class SlicePass {
         group_(view.layer->group()),
         rows_(block.tokens * group_),
         few_(rows_ <= kFewRows),
-        space_(workspace(rows_, layer_.key_dim, layer_.value_dim)) {
+        space_(workspace(rows_, *view.codecs)) {
+    const ChannelMap map = map_of(view, Side::key);
     const int dim = layer_.key_dim;
     for (int r = 0; r < rows_; ++r) {
       float* q = space_.q.data() + r * dim;
       const float* from = block.row(r, group_);
       for (int c = 0; c < dim; ++c) q[c] = from[c] * layer_.scale;
-      std::copy(q, q + dim, space_.mapped_q.data() + r * dim);
-      map_forward(view.codecs->key.codec, space_.mapped_q.data() + r * dim);
+      map.forward(q, space_.mapped_q.data() + r * view.codecs->key.mapped_dim());
     }
   }
 
@@ -63,7 +71,7 @@ class SlicePass {
       kernels_.score_page(key, bytes, space_.mapped_q.data(), rows_, scores, space_.kernel);
     } else {
       kernels_.key_tile(key, bytes, space_.tile.data(), space_.kernel);
-      kernels_.tile_scores(space_.mapped_q.data(), rows_, key.dim(), space_.tile.data(), scores);
+      kernels_.tile_scores(space_.mapped_q.data(), rows_, key.mapped_dim(), space_.tile.data(), scores);
     }
     float* out = value.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
     softmax(first, kPageTokens);
@@ -71,7 +79,7 @@ class SlicePass {
       kernels_.gather_page(value, bytes + key.bytes, scores, rows_, out, space_.kernel);
     } else {
       kernels_.value_tile(value, bytes + key.bytes, space_.tile.data(), space_.kernel);
-      kernels_.tile_gather(scores, rows_, kPageTokens, space_.tile.data(), value.dim(), out);
+      kernels_.tile_gather(scores, rows_, kPageTokens, space_.tile.data(), value.mapped_dim(), out);
     }
   }
 
@@ -106,7 +114,6 @@ class SlicePass {
 
   // Masks, caps and exponentiates the scores of `tokens` tokens from `first` on, and rescales what was gathered.
   void softmax(int64_t first, int tokens) {
-    const int dim = layer_.value_dim;
     for (int r = 0; r < rows_; ++r) {
       float* scores = space_.scores.data() + r * kPageTokens;
       if (layer_.softcap > 0)
@@ -118,11 +125,15 @@ class SlicePass {
       for (int64_t t = visible_end; t < tokens; ++t) scores[t] = kHidden;
       const float factor = kernels_.softmax_step(scores, tokens, &partial_.max[size_t(r)], &partial_.sum[size_t(r)]);
       if (factor == 1.0f) continue;
-      for (int c = 0; c < dim; ++c) {
-        partial_.raw[size_t(r * dim + c)] *= factor;
-        partial_.mapped[size_t(r * dim + c)] *= factor;
-      }
+      scale_row(partial_.raw, r, factor);
+      scale_row(partial_.mapped, r, factor);
     }
+  }
+
+  void scale_row(std::vector<float>& sums, int row, float factor) const {
+    const size_t width = sums.size() / size_t(rows_);
+    float* first = sums.data() + size_t(row) * width;
+    for (size_t c = 0; c < width; ++c) first[c] *= factor;
   }
 
   const Kernels& kernels_;
@@ -137,17 +148,17 @@ class SlicePass {
 
 }  // namespace
 
-void Partial::reset(int row_count, int value_dim) {
+void Partial::reset(int row_count, int value_dim, int mapped_dim) {
   rows = row_count;
   max.assign(size_t(rows), kHidden);
   sum.assign(size_t(rows), 0.0f);
   raw.assign(size_t(rows) * size_t(value_dim), 0.0f);
-  mapped.assign(raw.size(), 0.0f);
+  mapped.assign(size_t(rows) * size_t(mapped_dim), 0.0f);
 }
 
 void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
                   Partial& partial) {
-  partial.reset(block.tokens * view.layer->group(), view.layer->value_dim);
+  partial.reset(block.tokens * view.layer->group(), view.layer->value_dim, view.codecs->value.mapped_dim());
   SlicePass pass(kernels, view, block, partial);
   if (slice.sink) pass.halves(view.sink_k, view.sink_v, 0, view.sink_tokens);
   for (int page = slice.first_page; page < slice.last_page; ++page) pass.page(page);
@@ -157,7 +168,9 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
 void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count) {
   const LayerGeometry& layer = *view.layer;
   const int dim = layer.value_dim, group = layer.group();
-  std::vector<float> mapped(static_cast<size_t>(dim));
+  const ChannelMap map = map_of(view, Side::value);
+  const size_t width = size_t(view.codecs->value.mapped_dim());
+  std::vector<float> mapped(width), unmapped(static_cast<size_t>(dim));
   for (int r = 0; r < block.tokens * group; ++r) {
     const size_t row = size_t(r);
     const float learned =
@@ -172,14 +185,12 @@ void finish(const HeadView& view, const QueryBlock& block, const Partial* parts,
       if (parts[i].max[row] == kHidden) continue;
       const float weight = std::exp(parts[i].max[row] - best);
       total += weight * parts[i].sum[row];
-      for (int c = 0; c < dim; ++c) {
-        out[c] += weight * parts[i].raw[row * size_t(dim) + size_t(c)];
-        mapped[size_t(c)] += weight * parts[i].mapped[row * size_t(dim) + size_t(c)];
-      }
+      for (int c = 0; c < dim; ++c) out[c] += weight * parts[i].raw[row * size_t(dim) + size_t(c)];
+      for (size_t c = 0; c < width; ++c) mapped[c] += weight * parts[i].mapped[row * width + c];
     }
     if (view.codecs->value.codec.map != MapKind::identity) {
-      map_inverse(view.codecs->value.codec, mapped.data());
-      for (int c = 0; c < dim; ++c) out[c] += mapped[size_t(c)];
+      map.transpose(mapped.data(), unmapped.data());
+      for (int c = 0; c < dim; ++c) out[c] += unmapped[size_t(c)];
     }
     const float inverse = 1.0f / total;
     for (int c = 0; c < dim; ++c) out[c] *= inverse;

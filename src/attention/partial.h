@@ -14,10 +14,11 @@ namespace kvasir {
 // log-sum-exp in any order.
 struct Partial {
   int rows = 0;
-  std::vector<float> max, sum;     // [rows]
-  std::vector<float> raw, mapped;  // [rows, value_dim]
+  std::vector<float> max, sum;  // [rows]
+  std::vector<float> raw;       // [rows, value_dim]
+  std::vector<float> mapped;    // [rows, mapped_dim]
 
-  void reset(int row_count, int value_dim);
+  void reset(int row_count, int value_dim, int mapped_dim);
 };
 
 // A slice of the past: which of the view's runs to read.

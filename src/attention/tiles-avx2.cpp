@@ -26,7 +26,7 @@ inline __m128 load_four(const uint16_t* halves, int i, float otherwise) {
 }
 
 // Token scales and zero points stay in registers; channels outside, so that a row of the tile is written in one go.
-void key_block(const SegmentView& segment, const uint16_t* mean, int block, const uint8_t* levels, float* kt) {
+void key_block(const SegmentView& segment, int block, const uint8_t* levels, float* kt) {
   const __m256i offset = _mm256_set1_epi32(segment.offset);
   const int first_token = block * kBlockTokens;
   __m256 token_scale[kOctets], token_zero[kOctets];
@@ -38,8 +38,7 @@ void key_block(const SegmentView& segment, const uint16_t* mean, int block, cons
   }
   for (int c = 0; c < segment.count; c += 4) {
     const __m128 scale = _mm_mul_ps(load_four(segment.channel_scales[block], c, 1.0f), _mm_set1_ps(segment.step));
-    const __m128 plain =
-        _mm_add_ps(load_four(segment.channel_zeros[block], c, 0.0f), load_four(mean, segment.first + c, 0.0f));
+    const __m128 plain = _mm_add_ps(load_four(segment.channel_zeros[block], c, 0.0f), load_four(segment.mean, c, 0.0f));
     alignas(16) float scales[4], plains[4];
     _mm_store_ps(scales, scale);
     _mm_store_ps(plains, plain);
@@ -57,8 +56,7 @@ void key_block(const SegmentView& segment, const uint16_t* mean, int block, cons
   }
 }
 
-void value_block(const SegmentView& segment, const uint16_t* mean, int block, const uint8_t* levels, float* v,
-                 int dim) {
+void value_block(const SegmentView& segment, int block, const uint8_t* levels, float* v, int dim) {
   const __m256i offset = _mm256_set1_epi32(segment.offset);
   const int first_token = block * kBlockTokens;
   alignas(32) float token_scale[kBlockTokens], token_zero[kBlockTokens];
@@ -68,7 +66,7 @@ void value_block(const SegmentView& segment, const uint16_t* mean, int block, co
   }
   for (int c = 0; c < segment.count; c += kCellChannels) {
     __m256 channel_scale = _mm256_set1_ps(segment.step), plain = _mm256_setzero_ps();
-    if (mean) plain = load_f16(mean + segment.first + c);
+    if (segment.mean) plain = load_f16(segment.mean + c);
     if (segment.channel_scales[block]) {
       channel_scale = _mm256_mul_ps(channel_scale, load_f16(segment.channel_scales[block] + c));
     }
@@ -160,13 +158,13 @@ void key_tile(const SideLayout& layout, const std::byte* page, float* kt, Kernel
   for (int s = 0; s < view.segments; ++s) {
     const SegmentView segment = view_segment(layout, page, s);
     if (segment.raw) {
-      const uint16_t* mean = view.mean ? view.mean + segment.first : nullptr;
-      transpose_rows(segment.half, segment.raw, kPageTokens, segment.count, mean, kt + segment.first * kPageTokens);
+      transpose_rows(segment.half, segment.raw, kPageTokens, segment.count, segment.mean,
+                     kt + segment.first * kPageTokens);
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
       unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
-      key_block(segment, view.mean, block, scratch.levels, kt);
+      key_block(segment, block, scratch.levels, kt);
     }
   }
 }
@@ -176,13 +174,12 @@ void value_tile(const SideLayout& layout, const std::byte* page, float* v, Kerne
   for (int s = 0; s < view.segments; ++s) {
     const SegmentView segment = view_segment(layout, page, s);
     if (segment.raw) {
-      const uint16_t* mean = view.mean ? view.mean + segment.first : nullptr;
-      widen_rows(segment.half, segment.raw, kPageTokens, segment.count, mean, v + segment.first, view.dim);
+      widen_rows(segment.half, segment.raw, kPageTokens, segment.count, segment.mean, v + segment.first, view.dim);
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
       unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
-      value_block(segment, view.mean, block, scratch.levels, v, view.dim);
+      value_block(segment, block, scratch.levels, v, view.dim);
     }
   }
 }

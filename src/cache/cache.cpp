@@ -32,6 +32,8 @@ void cut(LayerState& state, int64_t tokens, bool keep_pages) {
   state.length = std::min(state.length, tokens);
   if (keep_pages) return;
   state.packed_pages = state.dropped_pages = 0;
+  for (ChannelOrder& order : state.key_order) order.clear();
+  for (ChannelOrder& order : state.value_order) order.clear();
   for (auto& pages : state.pages) pages.clear();
 }
 
@@ -83,6 +85,8 @@ SequenceId Cache::fork(SequenceId source) {
     state.packed_pages = layer.packed_pages;
     state.dropped_pages = layer.dropped_pages;
     state.pages = layer.pages;
+    state.key_order = layer.key_order;
+    state.value_order = layer.value_order;
   }
   impl_->sequences.emplace(impl_->next_id, std::move(copy));
   return impl_->next_id++;

@@ -13,19 +13,28 @@
 #include "cache/page.h"
 #include "cache/pool.h"
 #include "cache/window.h"
+#include "codec/channel_map.h"
 #include "kvasir/cache.h"
 
 namespace kvasir {
 
 // One layer of one sequence.
 struct LayerState {
-  explicit LayerState(Window window, int kv_heads) : window(std::move(window)), pages(size_t(kv_heads)) {}
+  explicit LayerState(Window window, int kv_heads)
+      : window(std::move(window)),
+        pages(size_t(kv_heads)),
+        key_order(size_t(kv_heads)),
+        value_order(size_t(kv_heads)) {}
 
   int64_t length = 0;        // tokens
   int64_t packed_pages = 0;  // per head, dropped ones included
   int64_t dropped_pages = 0;
   Window window;
   std::vector<std::vector<PageRef>> pages;  // [kv_heads][packed - dropped]; page i covers S + 64 (dropped + i) ...
+
+  // What the first packed page of each head decided; empty before, and for codecs that don't sort channels. Kept apart
+  // from the pages since a sliding window drops those.
+  std::vector<ChannelOrder> key_order, value_order;
 
   // First position that is not in a page: t_p, and where the recent window starts.
   int64_t packed_end(int sink) const { return sink + packed_pages * kPageTokens; }

@@ -31,6 +31,9 @@ void check(const Geometry& geometry, const CacheOptions& options) {
 }
 
 Codec codec_for(const std::string& name, Side side, int dim, bool protect) {
+  if (dim > kMaxHeadDim)
+    throw Error(ErrorCode::unsupported, "heads of " + std::to_string(dim) + " channels can't be cached: at most " +
+                                            std::to_string(kMaxHeadDim));
   Codec codec = make_codec(name, side, dim);
   if (!protect) codec.center = false;
   return codec;

@@ -10,9 +10,9 @@
 
 namespace kvasir {
 
-// The 16-bit part of one layer of one sequence: sink and recent rows of every KV head in one slot of the pool. It starts
-// empty and grows with the sequence.
-// Per head: sink K [S, key_dim], sink V [S, value_dim], recent K [R, key_dim], recent V [R, value_dim].
+// The 16-bit part of one layer of one sequence: sink and recent rows of every KV head in one slot of the pool. It
+// starts empty and grows with the sequence. Per head: sink K [S, key_dim], sink V [S, value_dim], recent K [R,
+// key_dim], recent V [R, value_dim].
 class Window {
  public:
   Window(Pool& pool, const LayerGeometry& layer) : pool_(&pool), layer_(&layer) {}

@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "eval/distortion.h"
-#include "eval/npy_file.h"
+#include "base/npy_file.h"
 
 namespace kvasir::cli {
 namespace {
@@ -38,6 +38,16 @@ struct Input {
   bool gaussian = false;
 };
 
+// The source of vectors that --input names; null: it names a file.
+using MakePages = PageSource (*)(int dim, uint64_t seed);
+MakePages made_input(const DistortFlags& flags) {
+  if (flags.input == "gaussian") return gaussian_pages;
+  if (flags.input == "spike") return spike_pages;
+  if (flags.input == "constant") return constant_pages;
+  if (flags.input == "outliers") return outlier_pages;
+  return nullptr;
+}
+
 void check_flags(const DistortFlags& flags) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
   constexpr int64_t kMostTokens = int64_t{1} << 24;
@@ -47,12 +57,12 @@ void check_flags(const DistortFlags& flags) {
     refuse(fmt::format("--tokens takes {} to {}, got {}", kPageTokens, kMostTokens, flags.tokens));
   if (flags.threads < 0 || flags.threads > 1024)
     refuse(fmt::format("-t takes 0 to 1024 threads, got {}", flags.threads));
-  if (flags.input == "gaussian" && flags.dim <= 0) refuse("--dim is needed for normal vectors, as in --dim 128");
+  if (made_input(flags) && flags.dim <= 0) refuse("--dim is needed for made vectors, as in --dim 128");
 }
 
 Input open_input(const DistortFlags& flags, const NpyMatrix& matrix) {
-  if (flags.input == "gaussian")
-    return {gaussian_pages(flags.dim, flags.seed), flags.tokens / kPageTokens, flags.dim, true};
+  if (const auto make = made_input(flags))
+    return {make(flags.dim, flags.seed), flags.tokens / kPageTokens, flags.dim, flags.input == "gaussian"};
   if (flags.dim > 0 && flags.dim != matrix.dim)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--dim is {}, but `{}` holds vectors of {}", flags.dim, flags.input, matrix.dim));
@@ -76,11 +86,12 @@ Json side_json(const Codec& codec, const Distortion& d) {
           {"mse_input", d.mse_input},
           {"theory_mse", known(d.theory_mse)},
           {"gaussian_mse", known(d.gaussian_mse)},
-          {"scale_effect", d.theory_mse ? Json(*d.theory_mse / *d.gaussian_mse) : Json(nullptr)},
+          {"scale_effect", d.theory_mse && d.gaussian_mse ? Json(*d.theory_mse / *d.gaussian_mse) : Json(nullptr)},
           {"ip_bias", d.ip_bias.mean},
           {"ip_bias_se", d.ip_bias.se},
           {"theory_bias", known(d.theory_bias)},
           {"ip_var", d.ip_var},
+          {"theory_ip_var", known(d.theory_mse)},
           {"bits_per_value", bits_per_value(codec)},
           {"code_bits", code_bits(codec)},
           {"shannon_mse", std::pow(4.0, -code_bits(codec))},
@@ -99,7 +110,7 @@ void distort(const DistortFlags& flags) {
   CacheOptions options;
   options.protect = !flags.no_protect;
   as_argument([&] { parse_kv(flags.kv, options); });
-  const NpyMatrix matrix = flags.input == "gaussian" ? NpyMatrix() : read_npy(flags.input);
+  const NpyMatrix matrix = made_input(flags) ? NpyMatrix() : read_npy(flags.input);
   const Input input = open_input(flags, matrix);
   const int threads = flags.threads > 0 ? flags.threads : int(std::max(1u, std::thread::hardware_concurrency()));
 
@@ -118,7 +129,7 @@ void distort(const DistortFlags& flags) {
   const Json& first = sides.begin().value();
   Json result = Json::object();
   for (const char* key : {"mse", "theory_mse", "gaussian_mse", "scale_effect", "ip_bias", "ip_bias_se", "ip_var",
-                          "bits_per_value", "shannon_mse"})
+                          "theory_ip_var", "bits_per_value", "shannon_mse"})
     result[key] = first[key];
   result["side"] = sides.begin().key();
   result["dim"] = input.dim;
@@ -139,7 +150,10 @@ void add_distort(CLI::App& program) {
   command->add_option("--dim", flags->dim, "channels of a vector");
   command->add_option("--side", flags->side, "key, value or both")->capture_default_str();
   command->add_option("--tokens", flags->tokens, "vectors to measure, in pages of 64")->capture_default_str();
-  command->add_option("--input", flags->input, "gaussian, or a .npy file of vectors [rows, dim]")
+  command
+      ->add_option(
+          "--input", flags->input,
+          "gaussian, spike, constant, outliers (four channels times 20), or a .npy file of vectors [rows, dim]")
       ->capture_default_str();
   command->add_option("-s,--seed", flags->seed, "seed of vectors and queries")->capture_default_str();
   command->add_option("-t,--threads", flags->threads, "threads; 0: all that this process may use")

@@ -139,10 +139,11 @@ void add_eval_suite(CLI::App& eval) {
   const auto flags = std::make_shared<SuiteFlags>();
   CLI::App* command =
       eval.add_subcommand("suite", "models x methods x tasks into a folder; can be stopped and resumed");
-  command->add_option("-m,--model", flags->models, "models, separated by commas")->delimiter(',');
+  command->add_option("-m,--model", flags->models, "models, separated by commas, the smallest first")->delimiter(',');
   command
       ->add_option("--kv", flags->kv,
-                   "methods: codecs, K/V pairs, native:TYPE, published settings (" + preset_names() + ")")
+                   "methods: codecs, K/V pairs, either with @LAYERS:CODEC behind, native:TYPE, published settings (" +
+                       preset_names() + ")")
       ->capture_default_str();
   command->add_option("--preset", flags->presets, "published settings to add to --kv, as in kivi-paper");
   command->add_option("--tasks", flags->tasks, "of kld, needle, ruler, recall, generate; the most important first")

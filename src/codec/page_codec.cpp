@@ -7,8 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "transform/signed_fwht.h"
-
 namespace kvasir {
 namespace {
 
@@ -72,6 +70,7 @@ Fitted fit_gaussian(const Codebook& book, ScaleFit fit, const float* y, int coun
   double scale = std::sqrt(energy / count);
   if (fit == ScaleFit::unbiased) scale = energy / cross;
   if (fit == ScaleFit::least_squares) scale = cross / power;
+  if (fit == ScaleFit::matched) scale = std::sqrt(energy / power);
   return {float_to_f16(float(scale)), 0};
 }
 
@@ -98,10 +97,11 @@ void pack_segment(const SideLayout& layout, const SegmentLayout& segment, const 
     }
 }
 
+// y is [64, mapped_dim], without the mean.
 void encode_segment(const SideLayout& layout, int index, const float* y, std::byte* page) {
   const SegmentLayout& segment = layout.segments[size_t(index)];
   const Codec& codec = layout.codec;
-  const int dim = codec.dim;
+  const int dim = layout.mapped_dim();
   if (!segment.codebook) {
     uint16_t* out = halves(page, segment.codes);
     for (int t = 0; t < kPageTokens; ++t)
@@ -133,8 +133,8 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
 }
 
 void remove_mean(const SideLayout& layout, float* y, std::byte* page) {
-  const int dim = layout.dim();
-  for (int c = 0; c < dim; ++c) {
+  const int dim = layout.mapped_dim();
+  for (int c = 0; c < layout.dim(); ++c) {
     double sum = 0;
     for (int t = 0; t < kPageTokens; ++t) sum += double(y[t * dim + c]);
     const uint16_t stored = float_to_f16(float(sum / kPageTokens));
@@ -157,56 +157,87 @@ float decoded(const SideLayout& layout, int index, const std::byte* page, int t,
   return segment.codebook->value(code) * scale + zero;
 }
 
+// Writes the segment's channels of y [64, mapped_dim], without the mean.
+void decode_segment(const SideLayout& layout, int index, const std::byte* page, float* y) {
+  const SegmentLayout& segment = layout.segments[size_t(index)];
+  const int dim = layout.mapped_dim();
+  if (!segment.codebook) {
+    const auto* in = reinterpret_cast<const uint16_t*>(page + segment.codes);
+    for (int t = 0; t < kPageTokens; ++t)
+      for (int c = 0; c < segment.count; ++c)
+        y[t * dim + segment.first + c] = half_to_float(segment.half, in[t * segment.count + c]);
+    return;
+  }
+  uint8_t cell[kCellVectors * kVectorCodes];
+  for (int block = 0; block < kBlocksPerPage; ++block)
+    for (int c0 = 0; c0 < segment.cells(); ++c0) {
+      unpack_cell(segment.bits, page + segment.cell(block, c0), cell);
+      for (int t = 0; t < kBlockTokens; ++t)
+        for (int c = 0; c < kCellChannels; ++c) {
+          const CodePlace place = code_place(layout.codec.side, t, c);
+          const int token = block * kBlockTokens + t, channel = c0 * kCellChannels + c;
+          y[token * dim + segment.first + channel] =
+              decoded(layout, index, page, token, channel, cell[place.vector * kVectorCodes + place.byte]);
+        }
+    }
+}
+
+// y [64, mapped_dim] holds the rotated vectors without the mean; what earlier segments made of them is in the page.
+void encode_signs(const SideLayout& layout, int index, const ChannelMap& map, const float* y, std::byte* page) {
+  const SegmentLayout& segment = layout.segments[size_t(index)];
+  const int dim = layout.dim(), stride = layout.mapped_dim();
+  const float factor = float(layout.sign_scale);
+  std::vector<float> decoded(size_t(kPageTokens) * size_t(stride), 0.0f), residual(size_t(dim), 0.0f);
+  for (int i = 0; i < index; ++i) decode_segment(layout, i, page, decoded.data());
+  std::vector<uint8_t> codes(size_t(kPageTokens) * size_t(dim));
+  for (int t = 0; t < kPageTokens; ++t) {
+    double energy = 0;
+    for (int c = 0; c < dim; ++c) {
+      const float rest = y[t * stride + c] - decoded[size_t(t * stride + c)];
+      residual[size_t(c)] = rest;
+      energy += double(rest) * double(rest);
+    }
+    map.project(residual.data(), residual.data());
+    for (int c = 0; c < dim; ++c) codes[size_t(t * dim + c)] = residual[size_t(c)] >= 0;
+    halves(page, layout.scales)[index * kPageTokens + t] = float_to_f16(factor * float(std::sqrt(energy)));
+  }
+  pack_segment(layout, segment, codes.data(), page);
+}
+
 }  // namespace
 
 void encode_page(const SideLayout& layout, const float* x, std::byte* page) {
-  const int dim = layout.dim();
-  std::vector<float> y(x, x + size_t(kPageTokens) * size_t(dim));
-  for (int t = 0; t < kPageTokens; ++t) map_forward(layout.codec, y.data() + t * dim);
+  encode_page(layout, loudest_channels(layout, x), x, page);
+}
+
+void encode_page(const SideLayout& layout, const ChannelOrder& order, const float* x, std::byte* page) {
+  const int dim = layout.dim(), stride = layout.mapped_dim();
+  const ChannelMap map(layout, order);
+  std::vector<float> y(size_t(kPageTokens) * size_t(stride), 0.0f);
+  for (int t = 0; t < kPageTokens; ++t) map.rotate(x + t * dim, y.data() + t * stride);
   if (layout.codec.center) remove_mean(layout, y.data(), page);
-  for (int i = 0; i < int(layout.segments.size()); ++i) encode_segment(layout, i, y.data(), page);
+  if (!order.empty()) std::memcpy(page + layout.order, order.data(), order.size());
+  for (int i = 0; i < int(layout.segments.size()); ++i) {
+    if (layout.segments[size_t(i)].signs) {
+      encode_signs(layout, i, map, y.data(), page);
+    } else {
+      encode_segment(layout, i, y.data(), page);
+    }
+  }
 }
 
 void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* y) {
-  const int dim = layout.dim();
-  uint8_t cell[kCellVectors * kVectorCodes];
-  for (int index = 0; index < int(layout.segments.size()); ++index) {
-    const SegmentLayout& segment = layout.segments[size_t(index)];
-    if (!segment.codebook) {
-      const auto* in = reinterpret_cast<const uint16_t*>(page + segment.codes);
-      for (int t = 0; t < kPageTokens; ++t)
-        for (int c = 0; c < segment.count; ++c)
-          y[t * dim + segment.first + c] = half_to_float(segment.half, in[t * segment.count + c]);
-      continue;
-    }
-    for (int block = 0; block < kBlocksPerPage; ++block)
-      for (int c0 = 0; c0 < segment.cells(); ++c0) {
-        unpack_cell(segment.bits, page + segment.cell(block, c0), cell);
-        for (int t = 0; t < kBlockTokens; ++t)
-          for (int c = 0; c < kCellChannels; ++c) {
-            const CodePlace place = code_place(layout.codec.side, t, c);
-            const int token = block * kBlockTokens + t, channel = c0 * kCellChannels + c;
-            y[token * dim + segment.first + channel] =
-                decoded(layout, index, page, token, channel, cell[place.vector * kVectorCodes + place.byte]);
-          }
-      }
-  }
+  for (int i = 0; i < int(layout.segments.size()); ++i) decode_segment(layout, i, page, y);
   if (!layout.codec.center) return;
   for (int t = 0; t < kPageTokens; ++t)
-    for (int c = 0; c < dim; ++c) y[t * dim + c] += f16_to_float(layout.means(page)[c]);
+    for (int c = 0; c < layout.dim(); ++c) y[t * layout.mapped_dim() + c] += f16_to_float(layout.means(page)[c]);
 }
 
 void decode_page(const SideLayout& layout, const std::byte* page, float* x) {
-  decode_page_mapped(layout, page, x);
-  for (int t = 0; t < kPageTokens; ++t) map_inverse(layout.codec, x + t * layout.dim());
-}
-
-void map_forward(const Codec& codec, float* x) {
-  if (codec.map == MapKind::signed_fwht) SignedFwht::of(codec.dim).forward(x);
-}
-
-void map_inverse(const Codec& codec, float* y) {
-  if (codec.map == MapKind::signed_fwht) SignedFwht::of(codec.dim).inverse(y);
+  const ChannelMap map(layout, channel_order(layout, page));
+  std::vector<float> y(size_t(kPageTokens) * size_t(layout.mapped_dim()));
+  decode_page_mapped(layout, page, y.data());
+  for (int t = 0; t < kPageTokens; ++t) map.transpose(y.data() + t * layout.mapped_dim(), x + t * layout.dim());
 }
 
 float offset_ratio(int dim, const float* x) {

@@ -6,22 +6,21 @@
 
 #include <cstddef>
 
+#include "codec/channel_map.h"
 #include "codec/page_layout.h"
 
 namespace kvasir {
 
-// x is [64 tokens, dim], finite. page has layout.bytes bytes. A pure function of x and the codec.
+// x is [64 tokens, dim], finite. page has layout.bytes bytes. A pure function of x, the codec and the channel order,
+// which all pages of a head share; without one the page decides it.
 void encode_page(const SideLayout& layout, const float* x, std::byte* page);
+void encode_page(const SideLayout& layout, const ChannelOrder& order, const float* x, std::byte* page);
 
-// y^ in the mapped basis, mean included: [64 tokens, dim].
+// y^ in the mapped basis, mean included: [64 tokens, mapped_dim].
 void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* y);
 
-// x^ = T^-1 y^: [64 tokens, dim].
+// x^ = T^T y^: [64 tokens, dim].
 void decode_page(const SideLayout& layout, const std::byte* page, float* x);
-
-// y = T x and x = T^-1 y for one vector [dim], in place. T is orthogonal, so forward also maps queries (T^-T = T).
-void map_forward(const Codec& codec, float* x);
-void map_inverse(const Codec& codec, float* y);
 
 // Norm of the page's mean over the root-mean-square deviation from it: how much `center` protected.
 // Maps are orthogonal, so the basis doesn't matter. x is [64, dim].

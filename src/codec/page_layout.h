@@ -4,7 +4,7 @@
 // The one page layout that encoder, decoder and kernels agree on. A page holds one side (K or V) of 64 tokens of one
 // KV head:
 //
-//   codes of segment 0 | codes of segment 1 | ... | scales | zero points | mean
+//   codes of segment 0 | codes of segment 1 | ... | scales | zero points | mean | channel order
 //
 // Codes of a packed segment: [2 blocks of 32 tokens][count / 8 cells], each cell 32 tokens x 8 channels = 256 codes in
 // 32 b bytes. A cell is 8 vectors of 32 codes; which code sits where depends on the side, so that after unpacking the
@@ -19,7 +19,8 @@
 //
 // Raw segments (16 bit): [64 tokens][count] halves.
 // Scales and zero points (f16): ScaleSpan::token: [segments][64 tokens]; ScaleSpan::channel: [2 blocks][dim].
-// Mean (f16): [dim], in the mapped basis.
+// Mean (f16): [dim], in the mapped basis (signs of a residual have none).
+// Channel order (Codec::sort_channels): bit c % 8 of byte c / 8 says whether channel c belongs to the first segment.
 // The order is fixed, whatever the vector length of the machine: pages are written to disk and read elsewhere.
 #pragma once
 
@@ -33,6 +34,8 @@
 
 namespace kvasir {
 
+class Rotation;
+
 inline constexpr int kVectorCodes = 32;                            // codes in a vector = bytes after unpacking
 inline constexpr int kCellVectors = 8;                             // vectors in a cell
 inline constexpr int kBlocksPerPage = kPageTokens / kBlockTokens;  // 2
@@ -40,6 +43,7 @@ static_assert(kBlockTokens * kCellChannels == kVectorCodes * kCellVectors);
 
 struct SegmentLayout {
   int first = 0, count = 0, bits = 16;
+  bool signs = false;                  // of the residual's projection
   const Codebook* codebook = nullptr;  // null for raw segments
   HalfKind half = HalfKind::f16;       // raw segments
   size_t codes = 0;                    // offset in the page
@@ -52,17 +56,32 @@ struct SegmentLayout {
   }
 };
 
+// Channels that are rotated together.
+struct RotatedRun {
+  int first, count;
+  const Rotation* rotation;
+};
+
+// Bytes of the channel order: a bit a channel, whole halves, since pages hold halves.
+constexpr size_t order_bytes(int dim) {
+  return size_t(dim + 15) / 16 * 2;
+}
+
 // A Codec with every offset worked out: what kernels receive.
 struct SideLayout {
   Codec codec;
   std::vector<SegmentLayout> segments;
-  size_t scales = 0, zeros = 0, mean = 0;  // offsets; meaningful where the codec has them
-  size_t bytes = 0;                        // bytes_per_page(codec)
+  std::vector<RotatedRun> runs;                       // of channels in their order; empty if the map is the identity
+  const Rotation* projection = nullptr;               // S of residual_sign
+  double sign_scale = 0;                              // what a sign stands for, over the residual's norm
+  size_t scales = 0, zeros = 0, mean = 0, order = 0;  // offsets; meaningful where the codec has them
+  size_t bytes = 0;                                   // bytes_per_page(codec)
 
   explicit SideLayout(const Codec& codec);
   SideLayout() = default;
 
   int dim() const { return codec.dim; }
+  int mapped_dim() const { return codec.mapped_dim(); }
   bool raw() const { return codec.raw(); }
   // f16 arrays in a page.
   const uint16_t* token_scales(const std::byte* page, int segment) const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "codec/codec_options.h"
 #include "kvasir/codec.h"
 #include "kvasir/error.h"
 #include "transform/signed_fwht.h"
@@ -13,7 +14,7 @@
 namespace kvasir {
 namespace {
 
-constexpr int kMaxDim = 512;
+constexpr int kMaxDim = 8192;  // attention takes heads of up to 512 (cache/layer_codecs.cpp)
 
 std::vector<Segment> one_segment(int dim, int bits, QuantizerKind quantizer) {
   return {{0, dim, bits, quantizer}};
@@ -79,19 +80,56 @@ Codec turbo(Side side, int dim, int bits) {
   return codec;
 }
 
+// The paper's fractional bits (section 4.3): a quarter of the channels, those of most energy, get one bit more, and
+// each part has its own rotation and scale.
+Codec turbo_fraction(Side side, int dim, int bits) {
+  const int loud = std::max(1, (dim / 4 + kCellChannels / 2) / kCellChannels) * kCellChannels;
+  if (dim < 4 * kCellChannels || !SignedFwht::supports(loud) || !SignedFwht::supports(dim - loud))
+    throw Error(ErrorCode::unsupported, "turbo" + std::to_string(bits) +
+                                            ".5 splits a head into a quarter and three quarters; " +
+                                            std::to_string(dim) + " channels can't be split so");
+  Codec codec = turbo(side, dim, bits);
+  codec.sort_channels = true;
+  codec.segments = {{0, loud, bits + 1, QuantizerKind::lloyd_max}, {loud, dim - loud, bits, QuantizerKind::lloyd_max}};
+  return codec;
+}
+
+// TurboQuant's second stage (Alg. 2): one bit less for the levels, and the signs of a projection of what they left
+// over, which makes inner products unbiased whatever the first stage did: so its scale is the one that leaves least
+// over, not the norm. (The norm at 2 bits leaves .26 of a vector with one channel, whose rotation is flat.)
+Codec turbo_product(Side side, int dim, int bits) {
+  Codec codec = turbo(side, dim, bits);
+  codec.scale_fit = ScaleFit::least_squares;
+  codec.segments.clear();
+  if (bits > 1) codec.segments.push_back({0, dim, bits - 1, QuantizerKind::lloyd_max});
+  codec.segments.push_back({bits > 1 ? dim : 0, dim, 1, QuantizerKind::residual_sign});
+  // The mean lives beside the levels; signs alone have no basis to keep it in.
+  if (bits == 1) codec.center = false;
+  return codec;
+}
+
 using Make = std::function<Codec(Side, int)>;
 
 const std::vector<std::pair<std::string, Make>>& table() {
-  static const std::vector<std::pair<std::string, Make>> rows = {
-      {"f16", [](Side s, int d) { return raw(s, d, QuantizerKind::raw_f16); }},
-      {"bf16", [](Side s, int d) { return raw(s, d, QuantizerKind::raw_bf16); }},
-      {"q8", [](Side s, int d) { return q8(s, d); }},
-      {"kivi2", [](Side s, int d) { return kivi(s, d, 2); }},
-      {"kivi4", [](Side s, int d) { return kivi(s, d, 4); }},
-      {"turbo2", [](Side s, int d) { return turbo(s, d, 2); }},
-      {"turbo3", [](Side s, int d) { return turbo(s, d, 3); }},
-      {"turbo4", [](Side s, int d) { return turbo(s, d, 4); }},
-  };
+  static const std::vector<std::pair<std::string, Make>> rows = [] {
+    std::vector<std::pair<std::string, Make>> list = {
+        {"f16", [](Side s, int d) { return raw(s, d, QuantizerKind::raw_f16); }},
+        {"bf16", [](Side s, int d) { return raw(s, d, QuantizerKind::raw_bf16); }},
+        {"q8", [](Side s, int d) { return q8(s, d); }},
+        {"kivi2", [](Side s, int d) { return kivi(s, d, 2); }},
+        {"kivi4", [](Side s, int d) { return kivi(s, d, 4); }},
+    };
+    for (int bits = 1; bits <= 5; ++bits) {
+      list.emplace_back("turbo" + std::to_string(bits), [bits](Side s, int d) { return turbo(s, d, bits); });
+      if (bits == 2 || bits == 3)
+        list.emplace_back("turbo" + std::to_string(bits) + ".5",
+                          [bits](Side s, int d) { return turbo_fraction(s, d, bits); });
+    }
+    for (int bits = 1; bits <= 4; ++bits)
+      list.emplace_back("turboprod" + std::to_string(bits),
+                        [bits](Side s, int d) { return turbo_product(s, d, bits); });
+    return list;
+  }();
   return rows;
 }
 
@@ -110,14 +148,19 @@ std::vector<std::string> codec_names() {
 }
 
 Codec make_codec(std::string_view name, Side side, int dim) {
-  const auto row = std::find_if(table().begin(), table().end(), [&](const auto& r) { return r.first == name; });
+  const size_t colon = std::min(name.find(':'), name.size());
+  const std::string_view method = name.substr(0, colon);
+  const auto row = std::find_if(table().begin(), table().end(), [&](const auto& r) { return r.first == method; });
   if (row == table().end())
-    throw Error(ErrorCode::not_found, "no codec '" + std::string(name) + "'; --kv takes one of " + joined_names());
+    throw Error(ErrorCode::not_found,
+                "no codec '" + std::string(method) + "'; --kv takes one of auto, " + joined_names());
   if (dim <= 0 || dim % kCellChannels != 0 || dim > kMaxDim || !SignedFwht::supports(dim))
-    throw Error(ErrorCode::unsupported, "codec " + std::string(name) + " can't hold heads of " + std::to_string(dim) +
-                                            " channels: multiples of 8 up to 512 work");
+    throw Error(ErrorCode::unsupported, "codec " + std::string(method) + " can't hold " + std::to_string(dim) +
+                                            " channels: multiples of 8 up to " + std::to_string(kMaxDim) +
+                                            " whose odd factor is at most 63 work");
   Codec codec = row->second(side, dim);
   codec.name = row->first;
+  apply_codec_options(name.substr(std::min(colon + 1, name.size())), codec);
   return codec;
 }
 

@@ -32,12 +32,13 @@ struct PageSums {
 PageSums measure_page(const SideLayout& layout, const float* x, uint64_t seed) {
   const int dim = layout.dim();
   std::vector<std::byte> page(layout.bytes);
-  std::vector<float> decoded(size_t(kPageTokens) * size_t(dim)), mean(size_t(dim), 0.0f);
+  std::vector<float> decoded(size_t(kPageTokens) * size_t(dim)), mean(size_t(dim), 0.0f),
+      mapped_mean(size_t(layout.mapped_dim()), 0.0f);
   encode_page(layout, x, page.data());
   decode_page(layout, page.data(), decoded.data());
   if (layout.codec.center) {
-    for (int c = 0; c < dim; ++c) mean[size_t(c)] = f16_to_float(layout.means(page.data())[c]);
-    map_inverse(layout.codec, mean.data());
+    for (int c = 0; c < dim; ++c) mapped_mean[size_t(c)] = f16_to_float(layout.means(page.data())[c]);
+    ChannelMap(layout, channel_order(layout, page.data())).transpose(mapped_mean.data(), mean.data());
   }
   PageSums sums;
   SplitMix random(seed);
@@ -69,14 +70,23 @@ PageSums measure_page(const SideLayout& layout, const float* x, uint64_t seed) {
 }
 
 void add_theory(const Codec& codec, Distortion& result) {
-  const bool known = codec.scale_fit == ScaleFit::norm || codec.scale_fit == ScaleFit::unbiased ||
-                     codec.scale_fit == ScaleFit::least_squares;
-  if (!known || codec.scale_span != ScaleSpan::token || codec.segments.size() != 1 || codec.dim < 4) return;
-  const Codebook& codebook = lloyd_max_codebook(codec.segments[0].bits);
-  const SphereTheory theory = sphere_theory(codebook, codec.scale_fit, codec.dim);
+  const bool known = codec.scale_fit == ScaleFit::norm || codec.scale_fit == ScaleFit::matched ||
+                     codec.scale_fit == ScaleFit::unbiased || codec.scale_fit == ScaleFit::least_squares;
+  if (!known || codec.sort_channels || codec.dim < 4) return;
+  SphereTheory theory;
+  theory.mse = 1;  // without levels all is residual
+  const SideLayout layout(codec);
+  if (!layout.segments[0].signs) {
+    const Codebook& codebook = *layout.segments[0].codebook;
+    theory = sphere_theory(codebook, codec.scale_fit, codec.dim);
+    result.gaussian_mse = codebook.gaussian_mse();
+  }
+  if (layout.projection != nullptr) {
+    theory.mse *= residual_sign_error(codec.projection, codec.dim);
+    theory.bias = 0;
+  }
   result.theory_mse = theory.mse;
   result.theory_bias = theory.bias;
-  result.gaussian_mse = codebook.gaussian_mse();
 }
 
 }  // namespace
@@ -85,6 +95,33 @@ PageSource gaussian_pages(int dim, uint64_t seed) {
   return [dim, seed](int64_t page, float* x) {
     SplitMix random(stream_seed(seed, 2 * uint64_t(page)));
     for (int i = 0; i < kPageTokens * dim; ++i) x[i] = float(random.normal());
+  };
+}
+
+PageSource spike_pages(int dim, uint64_t seed) {
+  return [dim, seed](int64_t page, float* x) {
+    SplitMix random(stream_seed(seed, 2 * uint64_t(page)));
+    std::fill_n(x, kPageTokens * dim, 0.0f);
+    for (int t = 0; t < kPageTokens; ++t) x[t * dim + int(random.below(uint64_t(dim)))] = float(random.normal());
+  };
+}
+
+PageSource constant_pages(int dim, uint64_t seed) {
+  return [dim, seed](int64_t page, float* x) {
+    SplitMix random(stream_seed(seed, 2 * uint64_t(page)));
+    for (int t = 0; t < kPageTokens; ++t) std::fill_n(x + t * dim, dim, float(random.normal()));
+  };
+}
+
+PageSource outlier_pages(int dim, uint64_t seed) {
+  constexpr int kOutliers = 4;
+  const PageSource plain = gaussian_pages(dim, seed);
+  const uint64_t first = SplitMix(seed).below(uint64_t(dim));
+  return [dim, plain, first](int64_t page, float* x) {
+    plain(page, x);
+    for (int t = 0; t < kPageTokens; ++t)
+      for (int i = 0; i < kOutliers; ++i)
+        x[t * dim + int((first + uint64_t(i * dim / kOutliers)) % uint64_t(dim))] *= 20;
   };
 }
 
@@ -130,7 +167,7 @@ Distortion measure_distortion(const Codec& codec, const PageSource& source, int6
 }
 
 double code_bits(const Codec& codec) {
-  double bits = 0;
+  double bits = 0;  // of all segments: signs of a residual are bits of the same channels
   for (const Segment& segment : codec.segments) bits += double(segment.bits) * segment.count;
   return bits / codec.dim;
 }

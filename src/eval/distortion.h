@@ -26,7 +26,8 @@ struct Distortion {
   // d Var <q, e> / (|q|^2 |x - m|^2) for directions q that don't depend on x.
   double ip_var = 0;
 
-  // Absent where no exact value is known (raw, min-max and largest-value scales).
+  // Absent where no exact value is known (raw, min-max and largest-value scales, sorted channels). Errors have no
+  // preferred direction on normal vectors, so theory_mse is ip_var's as well.
   std::optional<double> theory_mse, theory_bias;
   std::optional<double> gaussian_mse;  // of the codebook on normal numbers; theory_mse is this times the scale's effect
 };
@@ -36,6 +37,12 @@ using PageSource = std::function<void(int64_t page, float* x)>;
 
 // Independent normal numbers, a pure function of seed and page.
 PageSource gaussian_pages(int dim, uint64_t seed);
+// What breaks quantizers, each a pure function of seed and page: one channel of a vector is normal and the rest 0; all
+// channels of a vector are the same normal number; normal numbers, but four channels, the same for all vectors, are 20
+// times as large.
+PageSource spike_pages(int dim, uint64_t seed);
+PageSource constant_pages(int dim, uint64_t seed);
+PageSource outlier_pages(int dim, uint64_t seed);
 // Rows [rows, dim] of a file, the last page dropped if it isn't full.
 PageSource given_pages(int dim, std::span<const float> rows);
 

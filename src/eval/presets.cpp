@@ -40,7 +40,7 @@ std::string preset_names() {
 std::string why_unavailable(const Preset& preset) {
   const std::vector<std::string> shipped = codec_names();
   for (const std::string& codec : codecs_of(preset.kv))
-    if (std::ranges::find(shipped, codec) == shipped.end())
+    if (std::ranges::find(shipped, codec.substr(0, codec.find(':'))) == shipped.end())
       return "not in this version: " + std::string(preset.name) + " needs the codec " + codec;
   return {};
 }
@@ -48,9 +48,18 @@ std::string why_unavailable(const Preset& preset) {
 SourceSpec method_spec(const std::string& name, const CacheOptions& windows) {
   const Preset* preset = find_preset(name);
   if (preset == nullptr) {
-    std::string kv = name;
-    std::ranges::replace(kv, '/', ',');
-    return SourceSpec::parse(kv, windows);
+    std::string rest = name;
+    std::ranges::replace(rest, '/', ',');
+    const std::string kv = rest.substr(0, rest.find('@'));
+    CacheOptions options = windows;
+    while (const size_t at = rest.find('@') + 1) {
+      rest.erase(0, at);
+      parse_kv_layers(rest.substr(0, rest.find('@')), options);
+    }
+    const SourceSpec spec = SourceSpec::parse(kv, options);
+    if (spec.native && options.overrides.size() > windows.overrides.size())
+      throw Error(ErrorCode::invalid_argument, "llama.cpp's own caches have one type for all layers: '" + name + "'");
+    return spec;
   }
   if (const std::string reason = why_unavailable(*preset); !reason.empty()) throw Error(ErrorCode::unsupported, reason);
   CacheOptions options;

@@ -34,7 +34,8 @@ std::string preset_names();                        // separated by commas
 std::string why_unavailable(const Preset& preset);
 
 // What a method's name stands for: a preset with its own windows and protections, or --kv with those of `windows`.
-// "K/V" is read as "K,V", for lists of methods. Throws Error: unsupported for a preset that needs a codec which isn't
+// "K/V" is read as "K,V", for lists of methods, and "turbo3@0-1:q8@-2--1:q8" as turbo3 with those --kv-layers. Throws
+// Error: invalid_argument for layers of llama.cpp's own cache, unsupported for a preset that needs a codec which isn't
 // in this version, and what SourceSpec::parse throws.
 SourceSpec method_spec(const std::string& name, const CacheOptions& windows);
 

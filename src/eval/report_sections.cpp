@@ -118,11 +118,15 @@ ReportSection overview_section(const ReportData& data) {
                                                            : data.index.value("base", "")),
       fmt::format("{} cells measured, {} not run, {} that a method can't do, {} failed.", count["done"],
                   count["not_run"], count["unavailable"], count["failed"]),
-      fmt::format("Seed {}, {} threads{}, {} in the last run{}.", data.index.value("seed", 0),
+      fmt::format("Seed {}, {} threads{}, {} in the last run{}{}.", data.index.value("seed", 0),
                   data.index.value("threads", 0), processor.empty() ? "" : " of " + processor,
                   in_minutes(data.index.value("seconds", 0.0)),
                   data.index.value("budget_seconds", 0.0) > 0
                       ? fmt::format(" of a budget of {}", in_minutes(data.index.value("budget_seconds", 0.0)))
+                      : "",
+                  data.index.value("runs", 1) > 1
+                      ? fmt::format(", {} in all {} runs", in_minutes(data.index.value("seconds_total", 0.0)),
+                                    data.index.value("runs", 1))
                       : "")};
   for (const std::string& model : data.models())
     for (const ReportCell& cell : data.cells)

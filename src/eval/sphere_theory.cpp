@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include "kvasir/error.h"
@@ -73,11 +74,29 @@ SphereTheory sphere_theory(const Codebook& codebook, ScaleFit fit, int dim) {
       theory.mse = 1 - (a * a / p + vaa / p - 2 * a * vap / (p * p) + a * a * vpp / (p * p * p));
       theory.bias = -theory.mse;
       return theory;
+    case ScaleFit::matched:
+      theory.mse = 2 - 2 * (a / std::sqrt(p) - vap / (2 * std::pow(p, 1.5)) + 3 * a * vpp / (8 * std::pow(p, 2.5)));
+      theory.bias = -theory.mse / 2;
+      return theory;
     case ScaleFit::unbiased:
       theory.mse = p / (a * a) - 1 + 3 * p * vaa / (a * a * a * a) - 2 * vap / (a * a * a);
       return theory;
     default: throw Error(ErrorCode::internal, "no theory for this scale");
   }
+}
+
+double residual_sign_error(ProjectionKind projection, int dim) {
+  const double d = dim, pi = std::numbers::pi;
+  if (projection == ProjectionKind::gaussian) {
+    // r^ = sqrt(pi / 2 d) |r| S^T sign(S r), S of variance 1/d: along r a sum of d half-normal numbers, in each of the
+    // d - 1 other directions a sum of d normal ones.
+    const double along = d + d * (d - 1) * 2 / pi, across = d * (d - 1);
+    return pi / (2 * d) * (along + across) / d - 1;
+  }
+  // S r / |r| is a random unit vector z: r^ has the length sqrt(d) / (d m), m = E |z_1|, and <r^, r> = |r|^2 on
+  // average.
+  const double m = std::exp(std::lgamma(d / 2) - std::lgamma((d + 1) / 2)) / std::sqrt(pi);
+  return 1 / (d * m * m) - 1;
 }
 
 }  // namespace kvasir

@@ -13,6 +13,7 @@
 //   norm           s = 1      |y - x^|^2 / |y|^2 = 1 - 2 A + P      mean: the codebook's own error D
 //   least squares  s = A / P                       1 - A^2 / P      about D (1 - D for A = P: the centroid condition)
 //   unbiased       s = 1 / A                       P / A^2 - 1      about D / (1 - D)
+//   matched        s = 1 / sqrt(P)                 2 - 2 A / sqrt(P)
 //
 // The means of A and P are integrals over one coordinate of the sphere, whose density is (1 - u^2/d)^((d-3)/2) / Z
 // (Beta((d-1)/2, (d-1)/2) in (1 + u/sqrt(d))/2; the normal density only for d -> infinity, cf. arXiv 2504.19874,
@@ -32,11 +33,16 @@ namespace kvasir {
 struct SphereTheory {
   double codebook_mse = 0;  // D: E (u - c)^2 on the sphere
   double mse = 0;           // with the stored scale
-  // E <x, x^> / |x|^2 - 1: 0 for unbiased, -mse for least squares, E A - 1 for norm.
+  // E <x, x^> / |x|^2 - 1: 0 for unbiased, -mse for least squares, -mse / 2 for matched, E A - 1 for norm.
   double bias = 0;
 };
 
-// fit: norm, unbiased or least_squares. dim >= 4.
+// fit: norm, matched, unbiased or least_squares. dim >= 4.
 SphereTheory sphere_theory(const Codebook& codebook, ScaleFit fit, int dim);
+
+// |r^ - r|^2 / |r|^2 where r^ is made of the signs of S r (arXiv 2504.19874, Alg. 2): the mean over S, which is also d
+// times the variance of <q, r^> for a unit q that doesn't depend on them. Limits: pi/2 - 1 for an orthogonal S, pi/2
+// for a Gaussian one.
+double residual_sign_error(ProjectionKind projection, int dim);
 
 }  // namespace kvasir

@@ -52,20 +52,28 @@ class Suite {
       : options_(checked(options)), store_(options.folder), clock_(options.budget_seconds) {
     base_ = SourceSpec::parse(options.base, CacheOptions());
     text_hash_ = content_hash(options.text);
+    const Json before = store_.index();
+    if (before.is_object()) {
+      earlier_seconds_ = before.value("seconds_total", before.value("seconds", 0.0));
+      earlier_runs_ = before.value("runs", 1);
+    }
     for (const std::string& model : options.models)
       for (const std::string& task : options.tasks) plan(model, task);
   }
 
   Json run() {
     write_index();
-    // What tells most comes first, and every model gets it before one of them gets more.
+    // What tells most comes first, and every model gets it before one of them gets more. The rest goes model by model,
+    // in the order of -m: a small model is complete before a large one eats the budget.
     if (has_task("kld"))
-      for (const int64_t context : options_.contexts)
-        for (const std::string& model : options_.models) first_window(model, context);
-    for (const std::string& task : options_.tasks)
-      if (task != "kld")
-        for (const std::string& model : options_.models)
+      for (const std::string& model : options_.models) first_window(model, options_.contexts.front());
+    for (const std::string& model : options_.models) {
+      if (has_task("kld"))
+        for (size_t i = 1; i < options_.contexts.size(); ++i) first_window(model, options_.contexts[i]);
+      for (const std::string& task : options_.tasks)
+        if (task != "kld")
           for (Cell* cell : cells_of(model, task)) other_task(*cell);
+    }
     if (has_task("kld"))
       for (size_t i = 0; i < options_.models.size(); ++i) {
         // What is left is shared by the models that are left, or the first would take it all.
@@ -331,7 +339,8 @@ class Suite {
     Json index = {{"program", options_.program}, {"base", options_.base},
                   {"text", options_.text_name},  {"seed", options_.seed},
                   {"threads", options_.threads}, {"processor", options_.processor},
-                  {"seconds", clock_.spent()},   {"budget_seconds", options_.budget_seconds},
+                  {"seconds", clock_.spent()},   {"seconds_total", earlier_seconds_ + clock_.spent()},
+                  {"runs", earlier_runs_ + 1},   {"budget_seconds", options_.budget_seconds},
                   {"cells", std::move(list)}};
     store_.write_index(index);
     return index;
@@ -342,6 +351,8 @@ class Suite {
   SuiteClock clock_;
   SourceSpec base_;
   std::string text_hash_;
+  double earlier_seconds_ = 0;  // of earlier runs into the same folder
+  int earlier_runs_ = 0;
   std::vector<Cell> cells_;
   std::map<std::string, Json> summary_;  // of kld cells, by id
   std::map<std::string, double> model_bytes_;

@@ -24,7 +24,7 @@ namespace kvasir {
 using SuiteJson = nlohmann::ordered_json;
 
 struct SuiteOptions {
-  std::vector<std::string> models;  // as in -m
+  std::vector<std::string> models;  // as in -m, the smallest first: in that order they share the budget
   std::vector<SuiteMethod> methods;
   std::vector<std::string> tasks = {"kld", "needle"};  // of suite_task_names(), in the order of their importance
   std::vector<int64_t> contexts = {2048, 4096};  // window lengths; a short one and one where windows matter little

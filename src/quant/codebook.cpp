@@ -4,45 +4,47 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "kvasir/error.h"
+#include "quant/density.h"
 
 namespace kvasir {
 namespace {
 
-constexpr double kInf = 1e300;
-
-double density(double x) {
-  return std::abs(x) > 40 ? 0.0 : std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
-}
-double cumulative(double x) {
-  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
-}
-
-// Moments of N(0,1) over (a, b): probability, first and second.
-struct Moments {
-  double m0, m1, m2;
-};
-Moments moments(double a, double b) {
-  const double m0 = cumulative(b) - cumulative(a);
-  const double m1 = density(a) - density(b);
-  const double edge_a = std::abs(a) > 40 ? 0.0 : a * density(a);
-  const double edge_b = std::abs(b) > 40 ? 0.0 : b * density(b);
-  return {m0, m1, m0 + edge_a - edge_b};
-}
-
 // E (x - level of its cell)^2 for ascending levels and the nearest-level rule.
-double exact_mse(const std::vector<double>& levels) {
+double exact_mse(const Density& density, const std::vector<double>& levels) {
   double mse = 0;
   for (size_t i = 0; i < levels.size(); ++i) {
-    const double a = i == 0 ? -kInf : 0.5 * (levels[i - 1] + levels[i]);
-    const double b = i + 1 == levels.size() ? kInf : 0.5 * (levels[i] + levels[i + 1]);
-    const Moments m = moments(a, b);
+    const Moments m = density.cell(levels, i);
     mse += m.m2 - 2 * levels[i] * m.m1 + levels[i] * levels[i] * m.m0;
   }
   return mse;
+}
+
+LloydMaxExact lloyd_max(int bits, const Density& density) {
+  const int n = 1 << bits;
+  LloydMaxExact result;
+  result.levels.resize(size_t(n));
+  // Any symmetric start inside the density converges.
+  for (int i = 0; i < n; ++i) result.levels[size_t(i)] = std::min(4.0, density.radius()) * (2.0 * i + 1 - n) / n;
+  // Levels to centroids, edges to midpoints. Linear convergence: 1e5 rounds reach 1e-12 at 6 bits within milliseconds.
+  for (int round = 0; round < 100000; ++round) {
+    double moved = 0;
+    std::vector<double> next = result.levels;
+    for (int i = 0; i < n; ++i) {
+      const Moments m = density.cell(result.levels, size_t(i));
+      next[size_t(i)] = m.m1 / m.m0;
+      moved = std::max(moved, std::abs(next[size_t(i)] - result.levels[size_t(i)]));
+    }
+    result.levels = next;
+    if (moved < 1e-10) break;
+  }
+  result.mse = exact_mse(density, result.levels);
+  return result;
 }
 
 void set_edges(Codebook& book) {
@@ -52,10 +54,10 @@ void set_edges(Codebook& book) {
 
 // The rounded table of the step that loses least. Candidates: the top level sits on 127, 126, ... so the grid is
 // always nearly full; a coarser grid never wins by enough to matter.
-Codebook on_grid(int bits) {
-  const LloydMaxExact exact = lloyd_max_exact(bits);
+Codebook on_grid(int bits, const Density& density) {
+  const LloydMaxExact exact = lloyd_max(bits, density);
   Codebook best;
-  double best_mse = kInf;
+  double best_mse = 1e300;
   for (int top = 127; top >= 96; --top) {
     Codebook book;
     book.bits = bits;
@@ -67,7 +69,7 @@ Codebook on_grid(int bits) {
       book.level[size_t(i)] = uint8_t(128 + grid);
       rounded.push_back(grid * step);
     }
-    const double mse = exact_mse(rounded);
+    const double mse = exact_mse(density, rounded);
     if (mse < best_mse) {
       best_mse = mse;
       book.step = float(step);
@@ -110,35 +112,26 @@ int Codebook::code(float x) const {
 double Codebook::gaussian_mse() const {
   std::vector<double> values;
   for (int i = 0; i < levels(); ++i) values.push_back(value(i));
-  return exact_mse(values);
+  return exact_mse(Density::normal(), values);
 }
 
-LloydMaxExact lloyd_max_exact(int bits) {
-  const int n = 1 << bits;
-  LloydMaxExact result;
-  result.levels.resize(size_t(n));
-  for (int i = 0; i < n; ++i) result.levels[size_t(i)] = 4.0 * (2.0 * i + 1 - n) / n;  // any symmetric start converges
-  // Levels to centroids, edges to midpoints. Linear convergence: 1e5 rounds reach 1e-12 at 6 bits within milliseconds.
-  for (int round = 0; round < 100000; ++round) {
-    double moved = 0;
-    std::vector<double> next = result.levels;
-    for (int i = 0; i < n; ++i) {
-      const double a = i == 0 ? -kInf : 0.5 * (result.levels[size_t(i) - 1] + result.levels[size_t(i)]);
-      const double b = i + 1 == n ? kInf : 0.5 * (result.levels[size_t(i)] + result.levels[size_t(i) + 1]);
-      const Moments m = moments(a, b);
-      next[size_t(i)] = m.m1 / m.m0;
-      moved = std::max(moved, std::abs(next[size_t(i)] - result.levels[size_t(i)]));
-    }
-    result.levels = next;
-    if (moved < 1e-10) break;
-  }
-  result.mse = exact_mse(result.levels);
-  return result;
+LloydMaxExact lloyd_max_exact(int bits, int dim) {
+  return dim == 0 ? lloyd_max(bits, Density::normal()) : lloyd_max(bits, Density::sphere(dim));
 }
 
 const Codebook& lloyd_max_codebook(int bits) {
-  static const std::vector<Codebook> books = table(1, 6, on_grid);
+  static const std::vector<Codebook> books = table(1, 6, [](int b) { return on_grid(b, Density::normal()); });
   return pick(books, bits);
+}
+
+const Codebook& lloyd_max_codebook(int bits, int dim) {
+  if (bits < 1 || bits > 6) throw Error(ErrorCode::internal, "no codebook of " + std::to_string(bits) + " bits");
+  static std::mutex mutex;
+  static std::map<std::pair<int, int>, Codebook> books;
+  const std::lock_guard lock(mutex);
+  const auto found = books.find({bits, dim});
+  if (found != books.end()) return found->second;
+  return books.emplace(std::pair(bits, dim), on_grid(bits, Density::sphere(dim))).first->second;
 }
 
 const Codebook& uniform_codebook(int bits) {
@@ -149,6 +142,19 @@ const Codebook& uniform_codebook(int bits) {
 const Codebook& symmetric_codebook(int bits) {
   static const std::vector<Codebook> books = table(2, 8, [](int b) { return equidistant(b, 1 << (b - 1)); });
   return pick(books, bits);
+}
+
+const Codebook& sign_codebook() {
+  static const Codebook book = [] {
+    Codebook signs;
+    signs.bits = 1;
+    signs.offset = 1;
+    signs.level[0] = 0;
+    signs.level[1] = 2;
+    set_edges(signs);
+    return signs;
+  }();
+  return book;
 }
 
 }  // namespace kvasir

@@ -34,18 +34,25 @@ struct Codebook {
 // Lloyd-Max levels for N(0,1) (Max 1960; TurboQuant arXiv 2504.19874 eq. 4 in the limit of large d), rounded to the
 // grid whose step loses least. bits in 1..6.
 const Codebook& lloyd_max_codebook(int bits);
+// The same for sqrt(d) times one coordinate of a random unit vector of d = `dim` >= 4 channels, whose density is
+// (1 - u^2/d)^((d-3)/2) / Z (arXiv 2504.19874, Lemma 1).
+const Codebook& lloyd_max_codebook(int bits, int dim);
 
-// The exact (unrounded) positive levels, ascending, and their squared error. For tests and `kvasir distort`.
+// The exact (unrounded) levels, ascending, and their squared error under the density they were made for: N(0,1), or
+// the sphere's if `dim` is given. For tests and `kvasir distort`.
 struct LloydMaxExact {
   std::vector<double> levels;  // all 2^bits, ascending
   double mse = 0.0;
 };
-LloydMaxExact lloyd_max_exact(int bits);
+LloydMaxExact lloyd_max_exact(int bits, int dim = 0);
 
 // value = code: 2^bits equidistant levels for asymmetric (scale and zero) quantization. bits in 1..8.
 const Codebook& uniform_codebook(int bits);
 
 // value = code - 2^(bits-1): symmetric, codes 1 .. 2^bits - 1 used. bits in 2..8.
 const Codebook& symmetric_codebook(int bits);
+
+// One bit: -1 and +1.
+const Codebook& sign_codebook();
 
 }  // namespace kvasir

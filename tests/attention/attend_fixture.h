@@ -136,7 +136,7 @@ inline std::vector<std::byte> page_bytes(Cache& cache, SequenceId sequence) {
 inline std::vector<AttentionOptions> all_levels(int threads = 2) {
   std::vector<AttentionOptions> levels;
   if (std::getenv("KVASIR_SIMD")) return {AttentionOptions::from_environment(threads)};
-  for (SimdLevel level : {SimdLevel::scalar, SimdLevel::avx2}) {
+  for (const SimdLevel level : kSimdLevels) {
     AttentionOptions options;
     options.threads = threads;
     options.simd = level;

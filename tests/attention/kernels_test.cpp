@@ -137,7 +137,7 @@ TEST(Kernels, ScoresOfEveryCodec) {
   for (const Codec& codec : all_codecs(Side::key)) {
     const SamplePage page = sample_page(codec, random.next());
     for (const int rows : kRows) {
-      const std::vector<float> q = random_floats(size_t(rows * codec.dim), random);
+      const std::vector<float> q = random_floats(size_t(rows * codec.mapped_dim()), random);
       for (const SimdLevel level : available_levels()) {
         std::vector<float> scores(size_t(rows * kPageTokens), 1e30f);
         kernels_for(level).score_page(page.layout, page.bytes.data(), q.data(), rows, scores.data(), *scratch);
@@ -155,7 +155,7 @@ TEST(Kernels, WeightedSumsOfEveryCodec) {
     const SamplePage page = sample_page(codec, random.next());
     for (const int rows : kRows) {
       const std::vector<float> weights = random_weights(size_t(rows * kPageTokens), random);
-      const std::vector<float> before = random_floats(size_t(rows * codec.dim), random);
+      const std::vector<float> before = random_floats(size_t(rows * codec.mapped_dim()), random);
       for (const SimdLevel level : available_levels()) {
         std::vector<float> out = before;
         kernels_for(level).gather_page(page.layout, page.bytes.data(), weights.data(), rows, out.data(), *scratch);
@@ -214,7 +214,7 @@ TEST(Kernels, TilesOfEveryCodec) {
       const SamplePage page = sample_page(codec, random.next());
       std::vector<double> expected(page.value.size()), tolerance(page.value.size());
       for (int t = 0; t < kPageTokens; ++t) {
-        for (int c = 0; c < codec.dim; ++c) {
+        for (int c = 0; c < codec.mapped_dim(); ++c) {
           const size_t to = side == Side::key ? size_t(c * kPageTokens + t) : page.at(t, c);
           expected[to] = page.value[page.at(t, c)];
           tolerance[to] = 4.0 * kEpsilon * page.magnitude[page.at(t, c)];
@@ -233,7 +233,7 @@ TEST(Kernels, TilesOfEveryCodec) {
 
 TEST(Kernels, TablesKnowTheirLevel) {
   EXPECT_TRUE(simd_available(SimdLevel::scalar));
-  for (const SimdLevel level : {SimdLevel::scalar, SimdLevel::avx2}) {
+  for (const SimdLevel level : kSimdLevels) {
     if (simd_available(level)) {
       EXPECT_EQ(kernels_for(level).level, level);
     } else {

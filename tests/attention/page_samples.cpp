@@ -78,7 +78,7 @@ void decode_segment(SamplePage& page, int index) {
         if (layout.codec.has_zero_point()) zero = read_half(page, layout.zeros, i);
         part = page.level[at] * page.scale[at];
       }
-      const double mean = layout.codec.center ? read_half(page, layout.mean, size_t(channel)) : 0.0;
+      const double mean = layout.codec.center && !segment.signs ? read_half(page, layout.mean, size_t(channel)) : 0.0;
       page.value[at] = part + zero + mean;
       page.magnitude[at] = std::abs(part) + std::abs(zero) + std::abs(mean);
     }
@@ -91,7 +91,7 @@ SamplePage sample_page(const Codec& codec, uint64_t seed) {
   SamplePage page;
   page.layout = SideLayout(codec);
   page.bytes.resize(page.layout.bytes);
-  const size_t values = size_t(kPageTokens) * size_t(codec.dim);
+  const size_t values = size_t(kPageTokens) * size_t(codec.mapped_dim());
   page.value.resize(values);
   page.magnitude.resize(values);
   page.level.resize(values);
@@ -106,7 +106,15 @@ std::vector<Codec> unusual_codecs(Side side) {
   std::vector<Codec> codecs;
   const auto add = [&](const char* name, int dim, bool center, ScaleSpan span, ScaleFit fit,
                        std::vector<Segment> segments) {
-    codecs.push_back({name, side, dim, MapKind::identity, center, span, fit, std::move(segments)});
+    Codec codec;
+    codec.name = name;
+    codec.side = side;
+    codec.dim = dim;
+    codec.center = center;
+    codec.scale_span = span;
+    codec.scale_fit = fit;
+    codec.segments = std::move(segments);
+    codecs.push_back(std::move(codec));
   };
   const auto lloyd = QuantizerKind::lloyd_max, uniform = QuantizerKind::uniform;
   add("every-lloyd-width", 72, true, ScaleSpan::token, ScaleFit::absmax,
@@ -155,14 +163,14 @@ std::vector<uint16_t> random_halves(HalfKind kind, size_t n, SplitMix& random) {
 
 std::vector<SimdLevel> available_levels() {
   std::vector<SimdLevel> levels;
-  for (const SimdLevel level : {SimdLevel::scalar, SimdLevel::avx2}) {
+  for (const SimdLevel level : kSimdLevels) {
     if (simd_available(level)) levels.push_back(level);
   }
   return levels;
 }
 
-const char* name_of(SimdLevel level) {
-  return level == SimdLevel::scalar ? "scalar" : "avx2";
+std::string name_of(SimdLevel level) {
+  return to_string(level);
 }
 
 void expect_near(const std::string& what, const std::vector<float>& actual, const std::vector<double>& expected,

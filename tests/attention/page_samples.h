@@ -17,13 +17,13 @@ namespace kvasir::test {
 struct SamplePage {
   SideLayout layout;
   std::vector<std::byte> bytes;
-  // All [64 tokens][dim]:
+  // All [64 tokens][mapped channels]:
   std::vector<double> value;
   std::vector<double> magnitude;  // |level part| + |zero point| + |mean|: what rounding errors are relative to
   std::vector<double> level;      // (level - offset) * step of packed segments, 0 for raw ones
   std::vector<double> scale;      // what multiplies it
 
-  int dim() const { return layout.dim(); }
+  int dim() const { return layout.mapped_dim(); }
   size_t at(int token, int channel) const { return size_t(token) * size_t(dim()) + size_t(channel); }
 };
 
@@ -39,7 +39,7 @@ std::vector<float> random_weights(size_t n, SplitMix& random);
 std::vector<uint16_t> random_halves(HalfKind kind, size_t n, SplitMix& random);
 
 std::vector<SimdLevel> available_levels();
-const char* name_of(SimdLevel level);
+std::string name_of(SimdLevel level);
 
 // Expects |actual[i] - expected[i]| <= tolerance[i]; reports the worst index only.
 void expect_near(const std::string& what, const std::vector<float>& actual, const std::vector<double>& expected,

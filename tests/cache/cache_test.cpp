@@ -43,7 +43,8 @@ TEST(Options, KvGrammar) {
   parse_kv("q8", options);
   EXPECT_EQ(options.key, "q8");
   EXPECT_EQ(options.value, "q8");
-  for (const char* bad : {"", ",", "turbo4,", ",turbo4", "turbo4,turbo3,turbo2", "turbo5", "TURBO4", "turbo4 "})
+  for (const char* bad :
+       {"", ",", "turbo4,", ",turbo4", "turbo4,turbo3,turbo2", "turbo9", "turbo3:spin=1", "TURBO4", "turbo4 "})
     EXPECT_THROW(parse_kv(bad, options), Error) << bad;
 }
 

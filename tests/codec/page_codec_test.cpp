@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "base/random.h"
@@ -45,9 +46,13 @@ double error(const std::vector<float>& x, const std::vector<float>& y) {
 // scale; for uniform codecs the step of the expected range (Gaussian extremes of 32 and of a head) over sqrt(12).
 double bound(const Codec& codec) {
   if (codec.raw()) return codec.segments[0].quantizer == QuantizerKind::raw_f16 ? 0x1p-22 : 0x1p-16;
-  const int bits = codec.segments[0].bits;
+  const int bits = codec.segments.back().bits;  // the fewest, where segments differ
   if (codec.scale_fit == ScaleFit::min_max) return std::pow(5.4 / ((1 << bits) - 1), 2) / 12;
   if (codec.scale_fit == ScaleFit::absmax) return std::pow(4.4 / 127, 2) / 12;
+  if (codec.segments.back().quantizer == QuantizerKind::residual_sign) {
+    const int levels = codec.segments.size() == 1 ? 0 : codec.segments[0].bits;
+    return 1.05 * (std::numbers::pi / 2 - 1) * (levels == 0 ? 1 : lloyd_max_codebook(levels).gaussian_mse());
+  }
   const double mse = lloyd_max_codebook(bits).gaussian_mse();
   return 1.05 * mse / (1 - mse);
 }
@@ -77,6 +82,9 @@ TEST(PageCodec, SizesAreThoseOfTheDocumentation) {
   EXPECT_DOUBLE_EQ(bits("turbo4", Side::value), 4.125);
   EXPECT_DOUBLE_EQ(bits("turbo3", Side::value), 3.125);
   EXPECT_DOUBLE_EQ(bits("turbo2", Side::value), 2.125);
+  EXPECT_DOUBLE_EQ(bits("turbo2.5", Side::value), 2.5 + 1 / 64.0) << "the channel order is a bit a channel and page";
+  EXPECT_DOUBLE_EQ(bits("turbo3.5", Side::value), 3.5 + 1 / 64.0);
+  EXPECT_DOUBLE_EQ(bits("turboprod3", Side::value), 3.25);
   EXPECT_DOUBLE_EQ(bits("turbo4", Side::key), 4.125 + 0.25) << "a page mean is 16 / 64 bits a value";
 }
 
@@ -100,7 +108,10 @@ TEST(PageCodec, HardPagesStayFinite) {
             EXPECT_EQ(energy(y), 0.0) << name;
           }
         }
-        EXPECT_LT(error(pages[1], round_trip(layout, pages[1])), 0.2 * energy(pages[1])) << name << " constant";
+        // One bit keeps the sign alone: a constant spread by the rotation loses what a normal vector loses, 0.36.
+        const bool one_bit = layout.codec.segments.back().bits == 1 && layout.segments.size() == 1;
+        EXPECT_LT(error(pages[1], round_trip(layout, pages[1])), (one_bit ? 0.7 : 0.25) * energy(pages[1]))
+            << name << " constant";
       }
 }
 
@@ -173,7 +184,7 @@ TEST(Registry, RefusesWithTheWayOut) {
     EXPECT_EQ(error.code(), ErrorCode::not_found);
     EXPECT_NE(std::string(error.what()).find("turbo4"), std::string::npos) << error.what();
   }
-  for (int dim : {0, 7, 60, 100, 520, 67 * 8}) {
+  for (int dim : {0, 7, 60, 100, 67 * 8, 16384}) {
     try {
       make_codec("turbo4", Side::key, dim);
       FAIL() << dim;

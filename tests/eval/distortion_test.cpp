@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -62,12 +63,60 @@ TEST(Distortion, KeyScalesAreUnbiased) {
   }
 }
 
-TEST(Distortion, NormScaleToo) {
-  Codec codec = make_codec("turbo3", Side::value, 64);
-  codec.scale_fit = ScaleFit::norm;  // TurboQuant's own choice, not in the registry
-  const Distortion result = measure_distortion(codec, gaussian_pages(64, 3), 400, 3, 1, true);
-  EXPECT_NEAR(result.mse / *result.theory_mse, 1, 0.01);
-  EXPECT_NEAR(result.ip_bias.mean, *result.theory_bias, 4 * result.ip_bias.se);
+TEST(Distortion, EveryScaleRotationAndCodebookMatchesTheory) {
+  for (const char* scale : {"norm", "matched", "unbiased", "least-squares"})
+    for (const char* rotation : {"signed-fwht", "haar"})
+      for (const char* codebook : {"normal", "sphere"})
+        for (int bits = 1; bits <= 5; ++bits) {
+          const std::string name = "turbo" + std::to_string(bits) + ":mean=off:scale=" + scale +
+                                   ":rotation=" + rotation + ":codebook=" + codebook;
+          const Distortion result =
+              measure_distortion(make_codec(name, Side::key, 64), gaussian_pages(64, 3), 300, 3, 2, true);
+          EXPECT_NEAR(result.mse / *result.theory_mse, 1, 0.01) << name;
+          EXPECT_NEAR(result.ip_bias.mean, *result.theory_bias,
+                      4 * result.ip_bias.se + 0.005 * std::abs(*result.theory_bias))
+              << name;
+          // The paper's bound (arXiv 2504.19874, Thm. 1); the unbiased scale pays D / (1 - D).
+          if (std::string(scale) != "unbiased") {
+            EXPECT_LT(result.mse, 2.7207 * std::pow(4.0, -bits)) << name;
+          }
+        }
+}
+
+// arXiv 2504.19874, Thm. 2, and its variance with an orthogonal projection: (pi/2 - 1) D(b - 1) instead of pi/2 D(b -
+// 1).
+TEST(Distortion, SignsOfTheResidualMakeScoresUnbiased) {
+  const double limits[] = {0, .5708, .2075, .0671, .0197};
+  for (const int dim : {64, 128})
+    for (int bits = 1; bits <= 4; ++bits)
+      for (const bool gaussian : {false, true}) {
+        const std::string name = "turboprod" + std::to_string(bits) + (gaussian ? ":projection=gaussian" : "");
+        const Codec codec = make_codec(name, Side::value, dim);
+        const Distortion result = measure_distortion(codec, gaussian_pages(dim, 11), 512, 11, 2, true);
+        EXPECT_LT(std::abs(result.ip_bias.mean), 3 * result.ip_bias.se + (gaussian ? 0.02 : 0)) << name;
+        EXPECT_NEAR(result.ip_var / *result.theory_mse, 1, 0.05) << name << " dim " << dim;
+        if (!gaussian) {
+          // The limits are those of large d; a codebook for normal numbers does better on a smaller sphere.
+          EXPECT_LT(result.ip_var / limits[bits], 1.05) << name << " dim " << dim;
+          EXPECT_GT(result.ip_var / limits[bits], dim == 64 ? 0.9 : 0.95) << name << " dim " << dim;
+        }
+        EXPECT_EQ(code_bits(codec), bits);
+      }
+}
+
+TEST(ResidualSign, HasTheLimitsOfTheory) {
+  EXPECT_NEAR(residual_sign_error(ProjectionKind::orthogonal, 1 << 16), std::numbers::pi / 2 - 1, 1e-4);
+  EXPECT_NEAR(residual_sign_error(ProjectionKind::gaussian, 1 << 16), std::numbers::pi / 2, 1e-4);
+}
+
+// What a rotation is for: no input may be much worse than normal vectors (docs/results/turboquant.md has the table).
+TEST(Distortion, HardInputsLoseAtMostTwice) {
+  for (const char* name : {"turbo2", "turbo3", "turbo4", "turbo2.5", "turboprod3", "turbo3:rotation=haar"}) {
+    const Codec codec = make_codec(name, Side::value, 128);
+    const double normal = measure_distortion(codec, gaussian_pages(128, 2), 100, 2, 2, false).mse;
+    for (const auto make : {spike_pages, constant_pages, outlier_pages})
+      EXPECT_LT(measure_distortion(codec, make(128, 2), 100, 2, 2, false).mse, 2 * normal) << name;
+  }
 }
 
 TEST(Distortion, MeanRemovalCountsOnlyWhatIsQuantized) {

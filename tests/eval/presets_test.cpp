@@ -75,6 +75,19 @@ TEST(SuiteMethods, EqualWindowsExceptForPresets) {
   EXPECT_THROW(suite_methods("tubro4", {}), Error);
 }
 
+TEST(SuiteMethods, LayersBehindTheCodec) {
+  const SourceSpec spec = method_spec("turbo3/turbo2@0-1:q8@-2--1:q8/turbo4", {});
+  EXPECT_EQ(spec.cache.key, "turbo3");
+  EXPECT_EQ(spec.cache.value, "turbo2");
+  ASSERT_EQ(spec.cache.overrides.size(), 2u);
+  EXPECT_EQ(spec.cache.overrides[0].last, 1);
+  EXPECT_EQ(spec.cache.overrides[1].first, -2);
+  EXPECT_EQ(spec.cache.overrides[1].value, "turbo4");
+  EXPECT_THROW(method_spec("turbo3@", {}), Error);
+  EXPECT_THROW(method_spec("turbo3@0-1", {}), Error);
+  EXPECT_THROW(method_spec("native:q8_0@0:q8", {}), Error);
+}
+
 TEST(SuiteMethods, WhatThisVersionLacksStaysInTheList) {
   const auto missing = std::ranges::find_if(presets(), [](const Preset& p) { return !why_unavailable(p).empty(); });
   if (missing == presets().end()) GTEST_SKIP() << "every preset can run";

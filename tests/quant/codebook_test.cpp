@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "kvasir/error.h"
+#include "quant/density.h"
 
 namespace kvasir {
 namespace {
@@ -92,7 +93,59 @@ TEST(Codebook, MeasuredErrorIsTheIntegral) {
   }
 }
 
+// Levels and errors for finite d as computed by exact integration of the Beta density.
+TEST(LloydMax, MatchesTheSphereAtFiniteDims) {
+  const struct {
+    int dim, bits;
+    double top, mse;
+  } known[] = {{32, 1, .80413, .35336},   {32, 4, 2.56523, .00877},  {64, 2, 1.49999, .11453},
+               {64, 3, 2.11139, .03339},  {128, 1, .79943, .36089},  {128, 3, 2.13156, .03397},
+               {128, 4, 2.68921, .00931}, {256, 4, 2.71096, .00941}, {96, 2, 1.50345, .11551}};
+  for (const auto& row : known) {
+    const LloydMaxExact exact = lloyd_max_exact(row.bits, row.dim);
+    // The minimum is flat: the published levels stop a few 1e-4 early, which the error doesn't notice.
+    EXPECT_NEAR(exact.levels.back(), row.top, 5e-4) << row.dim << " " << row.bits;
+    EXPECT_NEAR(exact.mse, row.mse, 6e-6) << row.dim << " " << row.bits;
+  }
+}
+
+// At a fixed point each level is the mean of its cell, so E u c = E c^2 and the error is 1 - E c^2.
+TEST(LloydMax, SphereLevelsAreAFixedPoint) {
+  for (int dim : {8, 64, 128})
+    for (int b = 1; b <= 5; ++b) {
+      const LloydMaxExact exact = lloyd_max_exact(b, dim);
+      const Density density = Density::sphere(dim);
+      double power = 0;
+      for (size_t i = 0; i < exact.levels.size(); ++i) {
+        const Moments cell = density.cell(exact.levels, i);
+        EXPECT_NEAR(cell.m1 / cell.m0, exact.levels[i], 1e-8) << dim << " " << b;
+        power += cell.m0 * exact.levels[i] * exact.levels[i];
+      }
+      EXPECT_NEAR(exact.mse, 1 - power, 1e-8) << dim << " " << b;
+    }
+}
+
+TEST(LloydMax, SphereTendsToTheNormal) {
+  for (int b = 1; b <= 5; ++b) EXPECT_NEAR(lloyd_max_exact(b, 1 << 20).mse / lloyd_max_exact(b).mse, 1, 1e-4) << b;
+}
+
+TEST(LloydMax, SphereGridCostsLittle) {
+  for (int dim : {64, 128, 1536})
+    for (int b = 1; b <= 5; ++b) {
+      const Codebook& book = lloyd_max_codebook(b, dim);
+      EXPECT_EQ(&book, &lloyd_max_codebook(b, dim));
+      EXPECT_NEAR(book.value(book.levels() - 1) / lloyd_max_exact(b, dim).levels.back(), 1, 0.01) << dim << " " << b;
+    }
+}
+
+TEST(Codebook, SignsAreOne) {
+  EXPECT_EQ(sign_codebook().value(0), -1.0f);
+  EXPECT_EQ(sign_codebook().value(1), 1.0f);
+}
+
 TEST(Codebook, RefusesOtherWidths) {
+  EXPECT_THROW(lloyd_max_codebook(7, 64), Error);
+  EXPECT_THROW(lloyd_max_exact(2, 3), Error);
   EXPECT_THROW(lloyd_max_codebook(0), Error);
   EXPECT_THROW(lloyd_max_codebook(7), Error);
   EXPECT_THROW(uniform_codebook(9), Error);

@@ -1,0 +1,84 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/channel_map.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "transform/rotation.h"
+
+namespace kvasir {
+
+ChannelOrder channel_order(const SideLayout& layout, const std::byte* page) {
+  if (!layout.codec.sort_channels) return {};
+  ChannelOrder order(order_bytes(layout.dim()));
+  std::memcpy(order.data(), page + layout.order, order.size());
+  return order;
+}
+
+ChannelOrder loudest_channels(const SideLayout& layout, const float* x) {
+  if (!layout.codec.sort_channels) return {};
+  const int dim = layout.dim();
+  std::vector<double> energy(size_t(dim), 0);
+  for (int c = 0; c < dim; ++c) {
+    double sum = 0, square = 0;
+    for (int t = 0; t < kPageTokens; ++t) {
+      sum += double(x[t * dim + c]);
+      square += double(x[t * dim + c]) * double(x[t * dim + c]);
+    }
+    energy[size_t(c)] = layout.codec.center ? square - sum * sum / kPageTokens : square;
+  }
+  std::vector<int> channels(static_cast<size_t>(dim));
+  std::iota(channels.begin(), channels.end(), 0);
+  std::stable_sort(channels.begin(), channels.end(),
+                   [&](int a, int b) { return energy[size_t(a)] > energy[size_t(b)]; });
+  ChannelOrder order(order_bytes(dim), 0);
+  for (int i = 0; i < layout.segments[0].count; ++i) {
+    const int channel = channels[size_t(i)];
+    order[size_t(channel / 8)] = uint8_t(order[size_t(channel / 8)] | 1u << (channel % 8));
+  }
+  return order;
+}
+
+ChannelMap::ChannelMap(const SideLayout& layout, const ChannelOrder& order)
+    : runs_(layout.runs), projection_(layout.projection), dim_(layout.dim()), mapped_dim_(layout.mapped_dim()) {
+  if (order.empty()) return;
+  for (const bool first : {true, false})
+    for (int c = 0; c < dim_; ++c)
+      if (((order[size_t(c / 8)] >> (c % 8)) & 1) == int(first)) order_.push_back(uint16_t(c));
+}
+
+void ChannelMap::rotate(const float* x, float* y) const {
+  if (order_.empty()) {
+    std::copy(x, x + dim_, y);
+  } else {
+    for (int i = 0; i < dim_; ++i) y[i] = x[order_[size_t(i)]];
+  }
+  for (const RotatedRun& run : runs_) run.rotation->forward(y + run.first, y + run.first);
+}
+
+void ChannelMap::project(const float* y, float* z) const {
+  projection_->forward(y, z);
+}
+
+void ChannelMap::forward(const float* x, float* y) const {
+  rotate(x, y);
+  if (projection_ != nullptr) project(y, y + (mapped_dim_ - dim_));
+}
+
+void ChannelMap::transpose(const float* y, float* x) const {
+  thread_local std::vector<float> rotated;
+  rotated.assign(y, y + dim_);
+  if (projection_ != nullptr) {
+    thread_local std::vector<float> projected;
+    projected.resize(size_t(dim_));
+    projection_->transpose(y + (mapped_dim_ - dim_), projected.data());
+    if (mapped_dim_ == dim_) std::fill(rotated.begin(), rotated.end(), 0.0f);
+    for (int c = 0; c < dim_; ++c) rotated[size_t(c)] += projected[size_t(c)];
+  }
+  for (const RotatedRun& run : runs_) run.rotation->transpose(rotated.data() + run.first, rotated.data() + run.first);
+  for (int i = 0; i < dim_; ++i) x[order_.empty() ? i : order_[size_t(i)]] = rotated[size_t(i)];
+}
+
+}  // namespace kvasir
