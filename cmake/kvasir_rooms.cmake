@@ -39,14 +39,22 @@ function(kvasir_reach name result)
   endif()
 endfunction()
 
-# One file per instruction set: only name-avx2.cpp is compiled for AVX2, and only called after the processor was asked.
+# One file per instruction set: only name-avx2.cpp is compiled for AVX2 (name-avx512.cpp for AVX-512 with VNNI), and only
+# called after the processor was asked. Never AMX.
 function(kvasir_simd_flags)
   if(NOT KVASIR_X86)
     return()
   endif()
   foreach(source IN LISTS ARGN)
-    if(source MATCHES "-avx2\\.cpp$")
+    if(source MATCHES "-avx512vbmi\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mavx512vbmi;-mavx2;-mfma;-mf16c;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
+    elseif(source MATCHES "-avx2\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    elseif(source MATCHES "-avx512\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        # GCC 12 takes the deliberately undefined vectors of its own intrinsics for a mistake (its bug 105593).
+        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mavx2;-mfma;-mf16c;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
     endif()
   endforeach()
 endfunction()

@@ -19,6 +19,13 @@ bool has_avx2() {
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+
+// The operating system's consent to the wide registers is part of the answer.
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni");
+}
 #endif
 
 }  // namespace
@@ -26,20 +33,25 @@ bool has_avx2() {
 bool simd_available(SimdLevel level) {
   if (level == SimdLevel::scalar) return true;
 #ifdef KVASIR_X86
-  static const bool avx2 = has_avx2();
+  static const bool avx2 = has_avx2(), avx512 = has_avx512();
   if (level == SimdLevel::avx2) return avx2;
+  if (level == SimdLevel::avx512) return avx512;
 #endif
   return false;
 }
 
 const Kernels& kernels_for(SimdLevel level) {
   if (!simd_available(level)) {
-    throw Error(ErrorCode::invalid_argument,
-                "SIMD level avx2 was asked for, but this program or this processor has only scalar: set "
-                "KVASIR_SIMD=scalar or leave it unset");
+    std::string there;
+    for (const SimdLevel other : kSimdLevels)
+      if (simd_available(other)) there += (there.empty() ? "" : ", ") + to_string(other);
+    throw Error(ErrorCode::invalid_argument, "SIMD level " + to_string(level) +
+                                                 " was asked for, but this program on this processor has " + there +
+                                                 ": set KVASIR_SIMD to one of these or leave it unset");
   }
 #ifdef KVASIR_X86
   if (level == SimdLevel::avx2) return avx2_kernels();
+  if (level == SimdLevel::avx512) return avx512_kernels();
 #endif
   return scalar_kernels();
 }

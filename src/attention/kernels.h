@@ -15,8 +15,6 @@
 
 namespace kvasir {
 
-inline constexpr int kMaxHeadDim = 512;
-
 // Scratch of one worker: sized once, so kernels never allocate. Meaning is private to each table.
 struct alignas(64) KernelScratch {
   uint8_t levels[kBlockTokens * kMaxHeadDim];
@@ -65,7 +63,8 @@ struct Kernels {
 
 const Kernels& scalar_kernels();
 #ifdef KVASIR_X86
-const Kernels& avx2_kernels();  // AVX2 + FMA + F16C
+const Kernels& avx2_kernels();    // AVX2 + FMA + F16C
+const Kernels& avx512_kernels();  // those and AVX-512 F, BW, VL, DQ, VNNI
 #endif
 
 bool simd_available(SimdLevel level);         // compiled in and present on this processor

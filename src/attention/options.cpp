@@ -9,7 +9,11 @@
 namespace kvasir {
 
 std::string to_string(SimdLevel level) {
-  return level == SimdLevel::avx2 ? "avx2" : "scalar";
+  switch (level) {
+    case SimdLevel::avx512: return "avx512";
+    case SimdLevel::avx2: return "avx2";
+    default: return "scalar";
+  }
 }
 
 AttentionOptions AttentionOptions::from_environment(int threads) {
@@ -21,17 +25,17 @@ AttentionOptions AttentionOptions::from_environment(int threads) {
   options.reference = reference && std::string(reference) == "1";
   const char* simd = std::getenv("KVASIR_SIMD");
   if (!simd || !*simd) {
-    options.simd = simd_available(SimdLevel::avx2) ? SimdLevel::avx2 : SimdLevel::scalar;
+    for (const SimdLevel level : kSimdLevels)
+      if (simd_available(level)) options.simd = level;  // the last is the best
     return options;
   }
-  for (SimdLevel level : {SimdLevel::scalar, SimdLevel::avx2})
+  for (const SimdLevel level : kSimdLevels)
     if (simd == to_string(level)) {
       kernels_for(level);  // throws if this machine or build lacks it
       options.simd = level;
       return options;
     }
-  throw Error(ErrorCode::invalid_argument,
-              "KVASIR_SIMD takes scalar or avx2 in this version, got '" + std::string(simd) + "'");
+  throw Error(ErrorCode::invalid_argument, "KVASIR_SIMD takes scalar, avx2 or avx512, got '" + std::string(simd) + "'");
 }
 
 }  // namespace kvasir
