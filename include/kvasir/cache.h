@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,12 +52,14 @@ struct LayerOverride {
 // What the user asked for, in names. `resolve_codecs` in cache/layer_codecs.h turns it into one codec per layer and
 // side.
 struct CacheOptions {
-  std::string key = "turbo4", value = "turbo4";  // --kv K[,V]
-  std::vector<LayerOverride> overrides;          // --kv-layers; later ones win
-  bool protect = true;                           // the codec's default protections (cache/layer_codecs.h)
-  int sink = 64;                                 // --sink
-  int recent = 256;                              // --recent
-  size_t budget = 0;                             // bytes the pool may hand out; 0 = no limit
+  // --kv K[,V]; these two are what `auto` stands for. Keys in 4 bits need their loud channels apart: on Qwen2.5-Coder
+  // 0.5B plain turbo4 has 80 times the divergence (docs/results/turboquant.md).
+  std::string key = "turbo4.5", value = "turbo4";
+  std::vector<LayerOverride> overrides;  // --kv-layers; later ones win
+  bool protect = true;                   // the codec's default protections (cache/layer_codecs.h)
+  int sink = 64;                         // --sink
+  int recent = 256;                      // --recent
+  size_t budget = 0;                     // bytes the pool may hand out; 0 = no limit
 };
 
 // Parses `K[,V]` and `0-1,-2--1:q8[,V];...` of the command line. Throws Error invalid_argument.
@@ -92,6 +95,12 @@ struct CacheStats {
 
 class CacheImpl;
 
+// `tokens` more tokens of one sequence.
+struct Growth {
+  SequenceId sequence = 0;
+  int64_t tokens = 0;
+};
+
 // Not thread safe: one thread appends and attends; the work inside is split over threads (attention.h).
 class Cache {
  public:
@@ -117,7 +126,8 @@ class Cache {
   const CacheOptions& options() const;
   const Codec& codec(int layer, Side side) const;
 
-  // Throws Error out_of_memory before anything is allocated if `tokens` more tokens of `sequence` can't fit.
+  // Throws Error out_of_memory before anything is allocated if what is to be appended can't fit, all of it together.
+  void reserve(std::span<const Growth> growth);
   void reserve(SequenceId sequence, int64_t tokens);
 
   CacheSize size() const;                     // what the pool has handed out now; bytes_f16 for the live tokens

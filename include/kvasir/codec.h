@@ -106,6 +106,7 @@ struct Codec {
 //   seed=N                                      of rotation and projection, 1 or more
 //   codebook=normal|sphere                      levels for N(0,1) or for the exact density at this head dim (turbo*)
 //   projection=orthogonal|gaussian              of the signs (turboprod*)
+//   split=on|off                                the loud quarter of the channels rotated and scaled apart (turbo1..5)
 //   mean=on|off                                 removal of the page's mean (any codec but f16 and bf16)
 //
 // as in "turbo3:rotation=haar:seed=7". `Codec::name` holds them in this order, without those that change nothing.

@@ -122,18 +122,26 @@ const Codec& Cache::codec(int layer, Side side) const {
   return side == Side::key ? codecs.key.codec : codecs.value.codec;
 }
 
-void Cache::reserve(SequenceId id, int64_t tokens) {
-  const SequenceState& state = impl_->sequence(id);
+void Cache::reserve(std::span<const Growth> growth) {
   size_t bytes = 0;
-  for (size_t i = 0; i < state.layers.size(); ++i) {
-    const LayerGeometry& layer = impl_->geometry.layers[i];
-    // New pages are allocated before old ones of a sliding window are dropped, so drops don't count here.
-    bytes += state.layers[i].window.growth(window_rows(impl_->options, state.layers[i].length + tokens));
-    const PageCount after = page_count(layer, impl_->options, state.layers[i].length + tokens);
-    const int64_t fresh = std::max<int64_t>(0, after.packed - std::max(state.layers[i].packed_pages, after.dropped));
-    bytes += size_t(fresh) * size_t(layer.kv_heads) * impl_->codecs[i].page_bytes();
+  for (const Growth& one : growth) {
+    const SequenceState& state = impl_->sequence(one.sequence);
+    for (size_t i = 0; i < state.layers.size(); ++i) {
+      const LayerGeometry& layer = impl_->geometry.layers[i];
+      const int64_t length = state.layers[i].length + one.tokens;
+      // New pages are allocated before old ones of a sliding window are dropped, so drops don't count here.
+      bytes += state.layers[i].window.growth(window_rows(impl_->options, length));
+      const PageCount after = page_count(layer, impl_->options, length);
+      const int64_t fresh = std::max<int64_t>(0, after.packed - std::max(state.layers[i].packed_pages, after.dropped));
+      bytes += size_t(fresh) * size_t(layer.kv_heads) * impl_->codecs[i].page_bytes();
+    }
   }
   impl_->pool.require(bytes);
+}
+
+void Cache::reserve(SequenceId sequence, int64_t tokens) {
+  const Growth growth{sequence, tokens};
+  reserve({&growth, 1});
 }
 
 CacheSize Cache::size() const {

@@ -27,10 +27,11 @@ std::pair<std::string, std::string> parse_pair(const std::string& text, const ch
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() > 2 || parts[0].empty() || parts.back().empty())
     throw Error(ErrorCode::invalid_argument, std::string(flag) + " takes K[,V], got '" + text + "'");
-  for (const std::string& name : parts)
-    make_codec(name == "auto" ? "turbo4" : name, Side::key, 64);  // throws not_found with the list of names
-  const auto known = [](const std::string& name) { return name == "auto" ? std::string("turbo4") : name; };
-  return {known(parts[0]), known(parts.back())};
+  const CacheOptions defaults;
+  const std::string key = parts[0] == "auto" ? defaults.key : parts[0];
+  const std::string value = parts.back() == "auto" ? defaults.value : parts.back();
+  for (const std::string& name : {key, value}) make_codec(name, Side::key, 64);  // throws, with the list of names
+  return {key, value};
 }
 
 // An integer at the start of `text`, which is shortened by it.

@@ -51,7 +51,7 @@ double ratio(const CacheSize& size) {
 }
 
 void print_row(const std::string& name, const CacheSize& size, int64_t most) {
-  fmt::print("{:<16} {:>10} {:>10} {:>10} {:>8.2f}x {:>10.3f}", name, format_bytes(size.total()),
+  fmt::print("{:<24} {:>10} {:>10} {:>10} {:>8.2f}x {:>10.3f}", name, format_bytes(size.total()),
              format_bytes(size.pages), format_bytes(size.windows), ratio(size), size.bits_per_value());
   if (most >= 0) fmt::print(" {:>12}", most);
   fmt::print("\n");
@@ -75,14 +75,20 @@ void plan(const PlanFlags& flags) {
   if (!flags.json) {
     fmt::print("{} tokens, {} attention layers, f16 takes {}\n", flags.context, geometry.layers.size(),
                format_bytes(size.bytes_f16));
-    fmt::print("{:<16} {:>10} {:>10} {:>10} {:>9} {:>10}{}\n", "--kv", "bytes", "pages", "windows", "ratio", "bits",
+    fmt::print("{:<24} {:>10} {:>10} {:>10} {:>9} {:>10}{}\n", "--kv", "bytes", "pages", "windows", "ratio", "bits",
                memory > 0 ? fmt::format(" {:>12}", "max context") : "");
     const std::string asked = options.key == options.value ? options.key : options.key + "," + options.value;
-    if (flags.codec_given) return print_row(asked, size, most_tokens(options));
+    print_row(flags.codec_given ? asked : asked + " (auto)", size, most_tokens(options));
+    if (flags.codec_given) return;
     for (const std::string& name : codec_names()) {
       CacheOptions other = options;
       other.key = other.value = name;
-      print_row(name == asked ? name + " (auto)" : name, plan_size(geometry, other, flags.context), most_tokens(other));
+      try {
+        print_row(name, plan_size(geometry, other, flags.context), most_tokens(other));
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::unsupported) throw;
+        fmt::print("{:<24} {}\n", name, error.what());
+      }
     }
     return;
   }

@@ -26,7 +26,7 @@ namespace {
 struct SuiteFlags {
   std::vector<std::string> models, tasks = SuiteOptions().tasks;
   std::vector<int64_t> contexts = SuiteOptions().contexts;
-  std::string kv = "q8,turbo4,turbo3,turbo2,kivi4,kivi2,llama-q8_0,llama-q4_0";
+  std::string kv = "q8,turbo4.5,turbo4,turbo3.5,turbo3,turbo2.5,turbo2,kivi4,kivi2,llama-q8_0,llama-q5_1,llama-q4_0";
   std::string presets, file, folder;
   std::string base = SuiteOptions().base;
   CacheOptions windows;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/loud_channels.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -77,6 +78,12 @@ void set_projection(Codec& codec, std::string_view word) {
       codec, "projection", word, {{"orthogonal", ProjectionKind::orthogonal}, {"gaussian", ProjectionKind::gaussian}});
 }
 
+void set_split(Codec& codec, std::string_view word) {
+  const bool on = choose<bool>(codec, "split", word, {{"on", true}, {"off", false}});
+  if (codec.segments.size() != 1 || !has_levels(codec)) refuse(codec, "split= belongs to turbo1 to turbo5");
+  if (on) split_loud_channels(codec, 0);
+}
+
 void set_mean(Codec& codec, std::string_view word) {
   const bool on = choose<bool>(codec, "mean", word, {{"on", true}, {"off", false}});
   if (on && (codec.raw() || (has_signs(codec) && !has_levels(codec)))) refuse(codec, "it can't remove a mean");
@@ -85,8 +92,8 @@ void set_mean(Codec& codec, std::string_view word) {
 
 using Set = void (*)(Codec&, std::string_view);
 constexpr std::pair<std::string_view, Set> kOptions[] = {
-    {"scale", set_scale},       {"rotation", set_rotation},     {"seed", set_seed},
-    {"codebook", set_codebook}, {"projection", set_projection}, {"mean", set_mean},
+    {"scale", set_scale},           {"rotation", set_rotation}, {"seed", set_seed}, {"codebook", set_codebook},
+    {"projection", set_projection}, {"split", set_split},       {"mean", set_mean},
 };
 
 // Applies one option; false if it changed nothing.
@@ -108,7 +115,7 @@ void apply_codec_options(std::string_view text, Codec& codec) {
         std::ranges::find(kOptions, option.substr(0, equals), &std::pair<std::string_view, Set>::first);
     if (known == std::end(kOptions) || equals == option.size())
       refuse(codec, "no option '" + std::string(option) +
-                        "'; there are scale=, rotation=, seed=, codebook=, projection= and mean=");
+                        "'; there are scale=, rotation=, seed=, codebook=, projection=, split= and mean=");
     std::string& slot = given[known - std::begin(kOptions)];
     if (!slot.empty()) refuse(codec, std::string(known->first) + "= is given twice");
     slot = option.substr(equals + 1);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codec/codec_options.h"
+#include "codec/loud_channels.h"
 #include "kvasir/codec.h"
 #include "kvasir/error.h"
 #include "transform/signed_fwht.h"
@@ -83,14 +84,8 @@ Codec turbo(Side side, int dim, int bits) {
 // The paper's fractional bits (section 4.3): a quarter of the channels, those of most energy, get one bit more, and
 // each part has its own rotation and scale.
 Codec turbo_fraction(Side side, int dim, int bits) {
-  const int loud = std::max(1, (dim / 4 + kCellChannels / 2) / kCellChannels) * kCellChannels;
-  if (dim < 4 * kCellChannels || !SignedFwht::supports(loud) || !SignedFwht::supports(dim - loud))
-    throw Error(ErrorCode::unsupported, "turbo" + std::to_string(bits) +
-                                            ".5 splits a head into a quarter and three quarters; " +
-                                            std::to_string(dim) + " channels can't be split so");
   Codec codec = turbo(side, dim, bits);
-  codec.sort_channels = true;
-  codec.segments = {{0, loud, bits + 1, QuantizerKind::lloyd_max}, {loud, dim - loud, bits, QuantizerKind::lloyd_max}};
+  split_loud_channels(codec, 1);
   return codec;
 }
 
@@ -121,7 +116,7 @@ const std::vector<std::pair<std::string, Make>>& table() {
     };
     for (int bits = 1; bits <= 5; ++bits) {
       list.emplace_back("turbo" + std::to_string(bits), [bits](Side s, int d) { return turbo(s, d, bits); });
-      if (bits == 2 || bits == 3)
+      if (bits >= 2 && bits <= 4)
         list.emplace_back("turbo" + std::to_string(bits) + ".5",
                           [bits](Side s, int d) { return turbo_fraction(s, d, bits); });
     }

@@ -129,26 +129,10 @@ struct Engine::Impl {
     require_memory(request);
   }
 
-  // Each sequence by the cache's own check, then all of them together: pages that one of them takes are gone for the
-  // others.
   void require_memory(std::span<const EngineSpan> request) {
-    size_t more = 0;
-    for (const EngineSpan& span : request) {
-      const int64_t length = cache.length(span.sequence), added = int64_t(span.tokens.size());
-      cache.reserve(span.sequence, added);
-      if (request.size() < 2 || options.cache.budget == 0) continue;
-      const CacheSize now = cache.size(span.sequence);
-      const CacheSize then = plan_size(cache.geometry(), cache.options(), length + added);
-      more += std::max(then.pages, now.pages) - now.pages + std::max(then.windows, now.windows) - now.windows;
-    }
-    const size_t budget = options.cache.budget, used = cache.size().total();
-    if (more > 0 && used + more > budget) {
-      throw Error(
-          ErrorCode::out_of_memory,
-          fmt::format("{} sequences need {} bytes more, but {} of {} are taken; decode fewer at a time or raise "
-                      "the cache's budget",
-                      request.size(), more, used, budget));
-    }
+    std::vector<Growth> growth;
+    for (const EngineSpan& span : request) growth.push_back({span.sequence, int64_t(span.tokens.size())});
+    cache.reserve(growth);
   }
 
   // One micro-batch. `positions`: the next position of each span.

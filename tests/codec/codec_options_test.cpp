@@ -22,6 +22,8 @@ TEST(CodecOptions, ChangeWhatTheyName) {
   EXPECT_EQ(key("turbo3:codebook=sphere").segments[0].quantizer, QuantizerKind::lloyd_max_sphere);
   EXPECT_EQ(key("turboprod3:projection=gaussian").projection, ProjectionKind::gaussian);
   EXPECT_FALSE(key("turbo3:mean=off").center);
+  EXPECT_TRUE(key("turbo3:split=on").sort_channels);
+  EXPECT_EQ(key("turbo3:split=on").segments.size(), 2u);
   EXPECT_TRUE(key("kivi2:mean=on").center);
 }
 
@@ -64,6 +66,7 @@ TEST(CodecOptions, RefusalsNameTheWayOut) {
   expect("turbo3:seed=99999999999999999999999", "1 or more");
   expect("turbo3:seed=1:seed=2", "twice");
   expect("turbo3:projection=gaussian", "turboprod");
+  expect("turbo2.5:split=on", "turbo1 to turbo5");
   expect("kivi2:rotation=haar", "rotates nothing");
   expect("kivi2:seed=3", "nothing random");
   expect("q8:scale=norm", "turbo codecs");
