@@ -39,22 +39,23 @@ function(kvasir_reach name result)
   endif()
 endfunction()
 
-# One file per instruction set: only name-avx2.cpp is compiled for AVX2 (name-avx512.cpp for AVX-512 with VNNI), and only
-# called after the processor was asked. Never AMX.
+# One file per instruction set, compiled for it alone and only called after the processor was asked: name-avx2.cpp,
+# name-avx512.cpp (with VNNI), name-avx512vbmi.cpp (with VBMI as well). Never AMX.
 function(kvasir_simd_flags)
   if(NOT KVASIR_X86)
     return()
   endif()
+  set(avx2 -mavx2 -mfma -mf16c)
+  # GCC 12 takes the deliberately undefined vectors of its own intrinsics for a mistake (its bug 105593).
+  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
+             "$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
   foreach(source IN LISTS ARGN)
-    if(source MATCHES "-avx512vbmi\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mavx512vbmi;-mavx2;-mfma;-mf16c;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
-    elseif(source MATCHES "-avx2\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    if(source MATCHES "-avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx2}")
     elseif(source MATCHES "-avx512\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        # GCC 12 takes the deliberately undefined vectors of its own intrinsics for a mistake (its bug 105593).
-        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mavx2;-mfma;-mf16c;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")
+    elseif(source MATCHES "-avx512vbmi\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512vbmi")
     endif()
   endforeach()
 endfunction()

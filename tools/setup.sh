@@ -10,7 +10,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export KVASIR_CACHE_DIR=${KVASIR_CACHE_DIR:-$HOME/.cache/kvasir}
 
-packages=(build-essential cmake ninja-build python3 python3-pip libgtest-dev libfmt-dev nlohmann-json3-dev libcli11-dev)
+packages=(build-essential cmake ninja-build python3 python3-pip libgtest-dev libfmt-dev nlohmann-json3-dev libcli11-dev
+  libxxhash-dev)
 case ${1:-} in
   '') ;;
   --lint) packages+=(clang-format clang-tidy) ;;

@@ -21,6 +21,7 @@ void add_eval_suite(CLI::App& eval);  // suite.cpp: `eval suite`
 void add_report(CLI::App& program);   // report.cpp: a page of a suite's results
 void add_distort(CLI::App& program);  // distort.cpp: a codec's error against theory
 void add_bench(CLI::App& program);    // bench.cpp: `bench attention`, `bench end-to-end`
+void add_vector(CLI::App& program);   // vector.cpp: the vector index, `vector build` and what follows
 void add_demo(CLI::App& program);     // demo.cpp: one table for a newcomer
 
 }  // namespace kvasir::cli

@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
   kvasir::cli::add_report(program);
   kvasir::cli::add_distort(program);
   kvasir::cli::add_bench(program);
+  kvasir::cli::add_vector(program);
   kvasir::cli::add_demo(program);
   try {
     program.parse(arguments(argc, argv));

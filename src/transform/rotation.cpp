@@ -20,6 +20,13 @@ std::vector<double> normal_matrix(int dim, uint64_t seed) {
   return matrix;
 }
 
+// Four sums side by side: one alone waits for its own last addition.
+double dot(const double* x, const double* y, int n) {
+  double sums[4] = {};
+  for (int i = 0; i < n; ++i) sums[i % 4] += x[i] * y[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 // Gram-Schmidt over the rows, which is the Q of a QR factorization with a positive diagonal: Haar-distributed if the
 // rows are normal. Each row is orthogonalised twice, so that the result is orthogonal to the last bits of a double.
 void orthonormalize(std::vector<double>& rows, int dim) {
@@ -28,13 +35,10 @@ void orthonormalize(std::vector<double>& rows, int dim) {
     for (int pass = 0; pass < 2; ++pass)
       for (int j = 0; j < i; ++j) {
         const double* done = rows.data() + j * dim;
-        double dot = 0;
-        for (int c = 0; c < dim; ++c) dot += row[c] * done[c];
-        for (int c = 0; c < dim; ++c) row[c] -= dot * done[c];
+        const double along = dot(row, done, dim);
+        for (int c = 0; c < dim; ++c) row[c] -= along * done[c];
       }
-    double energy = 0;
-    for (int c = 0; c < dim; ++c) energy += row[c] * row[c];
-    const double inverse = 1 / std::sqrt(energy);
+    const double inverse = 1 / std::sqrt(dot(row, row, dim));
     for (int c = 0; c < dim; ++c) row[c] *= inverse;
   }
 }

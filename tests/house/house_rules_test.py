@@ -30,7 +30,7 @@ BELOW = {
     "house": ["cli"],  # only as a folder of tests
 }
 PUBLIC_HEADERS = {"error.h": "base", "codec.h": "codec", "cache.h": "cache", "attention.h": "attention",
-                  "engine.h": "host"}
+                  "engine.h": "host", "vector.h": "vector"}
 LLAMA_HEADER = re.compile(r"^(llama|ggml|gguf)([-.\w]*)\.h$")
 LLAMA_FROM = "host"  # the lowest room that may know llama.cpp
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

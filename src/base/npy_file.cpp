@@ -1,6 +1,6 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/npy_file.h"
+#include "base/npy_file.h"
 
 #include <cmath>
 #include <cstring>
