@@ -56,6 +56,7 @@ class Suite {
     if (before.is_object()) {
       earlier_seconds_ = before.value("seconds_total", before.value("seconds", 0.0));
       earlier_runs_ = before.value("runs", 1);
+      for (const Json& entry : before.value("cells", Json::array())) earlier_[entry.value("id", "")] = entry;
     }
     for (const std::string& model : options.models)
       for (const std::string& task : options.tasks) plan(model, task);
@@ -318,12 +319,29 @@ class Suite {
     write_index();
   }
 
+  // Not looked at yet, but measured by an earlier run under the same parameters, as far as they are known without the
+  // model: should this run be stopped here, the list must not forget it.
+  bool holds_from_before(const Cell& cell) const {
+    const auto earlier = earlier_.find(cell.id);
+    if (earlier == earlier_.end() || earlier->second.value("status", "") != "done") return false;
+    Json file = store_.cell_file(cell.id);
+    if (!file.is_object() || !file.contains("parameters")) return false;
+    Json parameters = file["parameters"], known = cell.parameters;
+    parameters.erase("model");
+    known.erase("model");
+    return parameters == known;
+  }
+
   // Cells of earlier runs into the same folder stay in the list.
   Json write_index() {
     std::map<std::string, bool> ours;
     Json list = Json::array();
     for (const Cell& cell : cells_) {
       ours[cell.id] = true;
+      if (cell.status.empty() && cell.reason.empty() && holds_from_before(cell)) {
+        list.push_back(earlier_.at(cell.id));
+        continue;
+      }
       Json entry = head(cell);
       entry["status"] = cell.status.empty() ? "not_run" : cell.status;
       const bool done = entry["status"] == "done";
@@ -332,10 +350,8 @@ class Suite {
       if (done) entry["file"] = "cells/" + cell.id + ".json";
       list.push_back(std::move(entry));
     }
-    const Json before = store_.index();
-    if (before.is_object() && before.contains("cells"))
-      for (const Json& entry : before["cells"])
-        if (!ours.count(entry.value("id", ""))) list.push_back(entry);
+    for (const auto& [id, entry] : earlier_)
+      if (!ours.count(id)) list.push_back(entry);
     Json index = {{"program", options_.program}, {"base", options_.base},
                   {"text", options_.text_name},  {"seed", options_.seed},
                   {"threads", options_.threads}, {"processor", options_.processor},
@@ -353,6 +369,7 @@ class Suite {
   std::string text_hash_;
   double earlier_seconds_ = 0;  // of earlier runs into the same folder
   int earlier_runs_ = 0;
+  std::map<std::string, Json> earlier_;  // cells of its index, by id
   std::vector<Cell> cells_;
   std::map<std::string, Json> summary_;  // of kld cells, by id
   std::map<std::string, double> model_bytes_;

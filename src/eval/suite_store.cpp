@@ -50,6 +50,10 @@ std::optional<SuiteStore::Json> SuiteStore::cell(const std::string& id, const Js
   return matching(folder_ / "cells" / (id + ".json"), parameters);
 }
 
+SuiteStore::Json SuiteStore::cell_file(const std::string& id) const {
+  return read_json(folder_ / "cells" / (id + ".json"));
+}
+
 std::optional<SuiteStore::Json> SuiteStore::window(const std::string& id, int index, const Json& parameters) const {
   return matching(window_path(folder_, id, index), parameters);
 }

@@ -23,6 +23,7 @@ class SuiteStore {
   // that say nothing about the result's value, such as seconds; only member "parameters" is compared.
   std::optional<Json> cell(const std::string& id, const Json& parameters) const;
   std::optional<Json> window(const std::string& id, int index, const Json& parameters) const;
+  Json cell_file(const std::string& id) const;  // whatever it was measured under; null if there is none
   void write_cell(const std::string& id, const Json& cell) const;
   void write_window(const std::string& id, int index, const Json& window) const;
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,26 @@ TEST_F(SuiteTest, OtherParametersAreMeasuredAgain) {
   changed.program = "test 2";
   run_suite(changed);
   EXPECT_EQ(windows_run_, 3 * before);
+}
+
+TEST_F(SuiteTest, AStoppedRunForgetsNothing) {
+  SuiteOptions first = options("turbo4");
+  run_suite(first);
+  SuiteOptions stopped = options("turbo4");
+  stopped.models = {"crash", "tiny"};
+  stopped.load = [](const std::string& name) -> std::shared_ptr<Model> {
+    if (name == "crash") throw std::runtime_error("the power went out");
+    return load(name);
+  };
+  EXPECT_THROW(run_suite(stopped), std::runtime_error);
+  const SuiteJson index = SuiteStore(stopped.folder).index();
+  EXPECT_EQ(statuses(index).at("tiny_kld-192_turbo4"), "done");
+  EXPECT_EQ(statuses(index).at("crash_kld-192_turbo4"), "not_run");
+
+  // Of another text nothing stands.
+  stopped.text += "One more line.";
+  EXPECT_THROW(run_suite(stopped), std::runtime_error);
+  EXPECT_EQ(statuses(SuiteStore(stopped.folder).index()).at("tiny_kld-192_turbo4"), "not_run");
 }
 
 TEST_F(SuiteTest, WhatDoesntFitIsNotRun) {
