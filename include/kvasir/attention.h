@@ -37,8 +37,8 @@ struct AttentionOptions {
   bool reference = false;  // the double-precision path (KVASIR_REFERENCE=1)
   SimdLevel simd = SimdLevel::scalar;
 
-  // threads as given; KVASIR_REFERENCE and KVASIR_SIMD=scalar|avx2|avx512 from the environment, else the best level this
-  // processor has. Throws Error invalid_argument for an unknown or unavailable level.
+  // threads as given; KVASIR_REFERENCE and KVASIR_SIMD=scalar|avx2|avx512 from the environment, else the best level
+  // this processor has. Throws Error invalid_argument for an unknown or unavailable level.
   static AttentionOptions from_environment(int threads);
 };
 std::string to_string(SimdLevel level);

@@ -47,6 +47,8 @@ struct Geometry {
 struct LayerOverride {
   int first = 0, last = 0;  // inclusive; negative counts from the end (-1 is the last layer)
   std::string key, value;   // codec names
+
+  bool operator==(const LayerOverride&) const = default;
 };
 
 // What the user asked for, in names. `resolve_codecs` in cache/layer_codecs.h turns it into one codec per layer and
@@ -127,6 +129,7 @@ class Cache {
   const Codec& codec(int layer, Side side) const;
 
   // Throws Error out_of_memory before anything is allocated if what is to be appended can't fit, all of it together.
+  // Each sequence is named once.
   void reserve(std::span<const Growth> growth);
   void reserve(SequenceId sequence, int64_t tokens);
 

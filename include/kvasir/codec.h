@@ -101,18 +101,20 @@ struct Codec {
 
 // The codec of that registry name for `dim` channels. Options follow the name, each after a colon:
 //
-//   scale=norm|matched|unbiased|least-squares   the stored scale (turbo*)
+//   scale=norm|matched|unbiased|least-squares   the stored scale (what has levels: turbo*, turboprod2..4)
 //   rotation=signed-fwht|haar                   the random rotation (turbo*, q8)
 //   seed=N                                      of rotation and projection, 1 or more
-//   codebook=normal|sphere                      levels for N(0,1) or for the exact density at this head dim (turbo*)
+//   codebook=normal|sphere                      levels for N(0,1) or for the exact density at this head dim (as scale)
 //   projection=orthogonal|gaussian              of the signs (turboprod*)
 //   split=on|off                                the loud quarter of the channels rotated and scaled apart (turbo1..5)
-//   mean=on|off                                 removal of the page's mean (any codec but f16 and bf16)
+//   mean=on|off                                 removal of the page's mean (any codec but f16, bf16 and turboprod1)
 //
 // as in "turbo3:rotation=haar:seed=7". `Codec::name` holds them in this order, without those that change nothing.
 // Throws Error: not_found (the message lists the names), invalid_argument (an option that isn't there, or that this
 // codec doesn't have), unsupported (a head dim that the codec can't hold; the message lists what it can).
 Codec make_codec(std::string_view name, Side side, int dim);
+// The same without the mean removal that the name doesn't ask for (--no-protect).
+Codec make_unprotected_codec(std::string_view name, Side side, int dim);
 
 // Registry names in the order of the documentation's table.
 std::vector<std::string> codec_names();

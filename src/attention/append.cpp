@@ -107,7 +107,7 @@ void SpanAppend::pack(int head, int page) {
   const auto side = [&](Side which, const SideLayout& layout, std::byte* to) {
     const std::vector<float> x = page_rows(which, head, page);
     encode_page(layout, order(which, head), x.data(), to);
-    if (layout.codec.center) offset_ratio_[size_t(head * new_pages_ + page)] = offset_ratio(layout.dim(), x.data());
+    if (which == Side::key) offset_ratio_[size_t(head * new_pages_ + page)] = offset_ratio(layout.dim(), x.data());
   };
   side(Side::key, codecs_.key, bytes);
   side(Side::value, codecs_.value, bytes + codecs_.key.bytes);

@@ -27,8 +27,8 @@ struct Kernels {
 
   // -- few query rows (decode): packed pages are read in the integer domain, each decoded once for all rows --
 
-  // scores[r * 64 + t] = <q_r, k_t> for the page's 64 tokens; q is [rows, dim] floats with the attention scale and the
-  // map already applied. rows <= 64.
+  // dim is the codec's mapped_dim() here. scores[r * 64 + t] = <q_r, k_t> for the page's 64 tokens; q is [rows, dim]
+  // floats with the attention scale and the map already applied. rows <= 64.
   void (*score_page)(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                      KernelScratch& scratch);
   // out[r * dim + j] += sum over the page's 64 tokens of weights[r * 64 + t] * v_t[j]; weights >= 0. rows <= 64.

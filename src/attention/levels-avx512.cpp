@@ -29,7 +29,6 @@ LevelTable load_table(const uint8_t* level, int bits) {
 // The fields of vectors 2 pair and 2 pair + 1 of a plane of W-bit fields, shifted left by `Up` bits.
 template <int W, int Up>
 inline __m512i plane_pair(const uint8_t* plane, int pair) {
-  if constexpr (W == 8) return load_bytes(plane + 2 * pair * kVectorCodes);
   constexpr int per_word = 8 / W;
   const int first = 2 * pair;
   const __m512i word = _mm512_broadcast_i64x4(

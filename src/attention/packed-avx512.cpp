@@ -30,7 +30,7 @@ struct Quantized {
   int sum_high, sum_low;
 };
 
-// x[i] = scale * (256 high[i] + low[i]); n is a multiple of 8.
+// x[i] = scale * (256 high[i] + low[i]).
 Quantized quantize_row(const float* x, int n, int8_t* high, int8_t* low) {
   __m512 magnitude = _mm512_setzero_ps();
   for (int i = 0; i < n; i += kLaneCount) {

@@ -56,7 +56,16 @@ class SlicePass {
     for (int r = 0; r < rows_; ++r) {
       float* q = space_.q.data() + r * dim;
       const float* from = block.row(r, group_);
-      for (int c = 0; c < dim; ++c) q[c] = from[c] * layer_.scale;
+      float probe = 0;
+      for (int c = 0; c < dim; ++c) {
+        q[c] = from[c] * layer_.scale;
+        probe += q[c] * 0.0f;
+      }
+      // What isn't a number stays none: the integer kernels can't carry it, so the row's sum does.
+      if (!(probe == 0)) {
+        std::fill(q, q + dim, 0.0f);
+        partial.sum[size_t(r)] = std::numeric_limits<float>::quiet_NaN();
+      }
       map.forward(q, space_.mapped_q.data() + r * view.codecs->key.mapped_dim());
     }
   }

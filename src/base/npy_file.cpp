@@ -52,6 +52,7 @@ NpyMatrix read_npy(const std::string& path) {
   if (entry(header, "'fortran_order'\\s*:\\s*(\\w+)") != "False")
     fail(ErrorCode::unsupported, "is in Fortran order; save it in C order");
 
+  if (shape.find('-') != std::string::npos) fail(ErrorCode::corrupt, "has a negative extent: (" + shape + ")");
   std::vector<int64_t> extents;
   const std::regex number("\\d{1,12}");
   for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it)

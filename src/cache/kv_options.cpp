@@ -27,11 +27,15 @@ std::pair<std::string, std::string> parse_pair(const std::string& text, const ch
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() > 2 || parts[0].empty() || parts.back().empty())
     throw Error(ErrorCode::invalid_argument, std::string(flag) + " takes K[,V], got '" + text + "'");
+  for (const std::string& name : parts)
+    if (name.starts_with("auto:"))
+      throw Error(ErrorCode::invalid_argument, "auto takes no options; it stands for " + CacheOptions().key +
+                                                   " for keys and " + CacheOptions().value + " for values: name those");
   const CacheOptions defaults;
   const std::string key = parts[0] == "auto" ? defaults.key : parts[0];
   const std::string value = parts.back() == "auto" ? defaults.value : parts.back();
-  for (const std::string& name : {key, value}) make_codec(name, Side::key, 64);  // throws, with the list of names
-  return {key, value};
+  // Throws, with the list of names; equal codecs get equal names.
+  return {make_codec(key, Side::key, 64).name, make_codec(value, Side::value, 64).name};
 }
 
 // An integer at the start of `text`, which is shortened by it.

@@ -34,9 +34,7 @@ Codec codec_for(const std::string& name, Side side, int dim, bool protect) {
   if (dim > kMaxHeadDim)
     throw Error(ErrorCode::unsupported, "heads of " + std::to_string(dim) + " channels can't be cached: at most " +
                                             std::to_string(kMaxHeadDim));
-  Codec codec = make_codec(name, side, dim);
-  if (!protect) codec.center = false;
-  return codec;
+  return protect ? make_codec(name, side, dim) : make_unprotected_codec(name, side, dim);
 }
 
 }  // namespace

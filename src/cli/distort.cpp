@@ -10,11 +10,11 @@
 #include <memory>
 #include <thread>
 
+#include "base/npy_file.h"
 #include "cli/cache_flags.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "eval/distortion.h"
-#include "base/npy_file.h"
 
 namespace kvasir::cli {
 namespace {
@@ -73,9 +73,9 @@ Input open_input(const DistortFlags& flags, const NpyMatrix& matrix) {
 }
 
 Codec codec_of(const CacheOptions& options, Side side, int dim) {
-  Codec codec = as_argument([&] { return make_codec(side == Side::key ? options.key : options.value, side, dim); });
-  if (!options.protect) codec.center = false;
-  return codec;
+  const std::string& name = side == Side::key ? options.key : options.value;
+  return as_argument(
+      [&] { return options.protect ? make_codec(name, side, dim) : make_unprotected_codec(name, side, dim); });
 }
 
 Json side_json(const Codec& codec, const Distortion& d) {

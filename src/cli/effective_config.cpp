@@ -29,7 +29,7 @@ std::string offset_treatment(const Codec& codec) {
   if (codec.center) return "removed with the page mean";
   if (codec.scale_span == ScaleSpan::channel && codec.has_zero_point())
     return "held by the zero points of its channels";
-  return "NOT protected (--no-protect), expect a loss";
+  return "NOT protected (--no-protect or mean=off), expect a loss";
 }
 
 std::string layer_range(size_t first, size_t last) {

@@ -23,8 +23,8 @@ namespace {
 int64_t parse_id(const std::string& text, const std::string& whole) {
   int64_t id = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size() || id < 0)
-    refuse(fmt::format("--ids takes numbers and ranges as in 3,17,20-29, got '{}'", whole));
+  if (error != std::errc() || end != text.data() + text.size() || id < 0 || id > VectorIndex::kLargestId)
+    refuse(fmt::format("--ids takes numbers from 0 to 2^62 and ranges as in 3,17,20-29, got '{}'", whole));
   return id;
 }
 

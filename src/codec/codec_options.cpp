@@ -107,6 +107,7 @@ bool apply(Codec& codec, Set set, std::string_view word) {
 
 void apply_codec_options(std::string_view text, Codec& codec) {
   std::string given[std::size(kOptions)];
+  if (text.empty() || text.ends_with(':')) refuse(codec, "an option is missing behind the last colon");
   while (!text.empty()) {
     const std::string_view option = text.substr(0, text.find(':'));
     text.remove_prefix(std::min(option.size() + 1, text.size()));

@@ -16,7 +16,8 @@ void split_loud_channels(Codec& codec, int more_bits) {
   if (dim < 2 * kCellChannels || !SignedFwht::supports(loud) || !SignedFwht::supports(dim - loud))
     throw Error(ErrorCode::unsupported, "a head of " + std::to_string(dim) +
                                             " channels can't be split into a quarter and three quarters that can be "
-                                            "rotated: choose a codec without a fraction or split=on");
+                                            "rotated: choose turbo4 or another codec of whole bits, and leave out "
+                                            "split=on");
   const Segment whole = codec.segments[0];
   codec.sort_channels = true;
   codec.segments = {{0, loud, whole.bits + more_bits, whole.quantizer},

@@ -15,7 +15,8 @@
 namespace kvasir {
 namespace {
 
-constexpr int kMaxDim = 8192;  // attention takes heads of up to 512 (cache/layer_codecs.cpp)
+constexpr int kMaxDenseDim = 2048;  // a dense rotation takes d^3 steps to make
+constexpr int kMaxDim = 8192;       // attention takes heads of up to 512 (cache/layer_codecs.cpp)
 
 std::vector<Segment> one_segment(int dim, int bits, QuantizerKind quantizer) {
   return {{0, dim, bits, quantizer}};
@@ -155,7 +156,21 @@ Codec make_codec(std::string_view name, Side side, int dim) {
                                             " whose odd factor is at most 63 work");
   Codec codec = row->second(side, dim);
   codec.name = row->first;
-  apply_codec_options(name.substr(std::min(colon + 1, name.size())), codec);
+  if (colon < name.size()) apply_codec_options(name.substr(colon + 1), codec);
+  const bool dense = codec.map == MapKind::haar || codec.segments.back().quantizer == QuantizerKind::residual_sign;
+  if (dense && dim > kMaxDenseDim)
+    throw Error(ErrorCode::unsupported, "codec " + codec.name + " needs a dense matrix, which is made for up to " +
+                                            std::to_string(kMaxDenseDim) + " channels, not " + std::to_string(dim) +
+                                            ": choose rotation=signed-fwht, and turbo instead of turboprod");
+  return codec;
+}
+
+Codec make_unprotected_codec(std::string_view name, Side side, int dim) {
+  Codec codec = make_codec(name, side, dim);
+  if (codec.center && name.find(":mean=") == std::string_view::npos) {
+    codec.center = false;
+    codec.name += ":mean=off";
+  }
   return codec;
 }
 

@@ -13,10 +13,12 @@ constexpr std::string_view kKiviDiffers =
 
 constexpr std::string_view kTurbo = "TurboQuant, arXiv 2504.19874, and the authors' released code";
 constexpr std::string_view kTurboDiffers =
-    "Dense random rotation and raw norm as in the paper. The paper states no window; 128 recent tokens in 16 bits are "
+    "Dense random rotation and raw norm as in the paper; the levels are those for normal numbers, which cost at most "
+    "half a per cent of squared error. The paper states no window; 128 recent tokens in 16 bits are "
     "what the released code keeps. Here the prompt is read through the packed pages.";
 constexpr std::string_view kTurboFractionDiffers =
-    "Dense random rotation and raw norms as in the paper, which doesn't say how outlier channels are found: here those "
+    "Dense random rotation and raw norms as in the paper; levels for normal numbers, which cost at most half a per "
+    "cent of squared error. The paper doesn't say how outlier channels are found: here those "
     "of most energy in a head's first packed page, a quarter of them (32 of 128). Its released code divides both "
     "codebooks by sqrt(128) instead of by the root of each part's size; here they are scaled right. 128 recent tokens "
     "in 16 bits. The prompt is read through the packed pages.";

@@ -51,6 +51,9 @@ SourceSpec method_spec(const std::string& name, const CacheOptions& windows) {
     std::string rest = name;
     std::ranges::replace(rest, '/', ',');
     const std::string kv = rest.substr(0, rest.find('@'));
+    if (find_preset(kv) != nullptr)
+      throw Error(ErrorCode::invalid_argument,
+                  "'" + kv + "' brings its own layers: leave out what stands behind the @");
     CacheOptions options = windows;
     while (const size_t at = rest.find('@') + 1) {
       rest.erase(0, at);

@@ -10,6 +10,16 @@
 #include "kvasir/error.h"
 
 namespace kvasir {
+namespace {
+
+// Presets bring their own windows and may equal nothing else.
+bool same_cache(const SuiteMethod& a, const SuiteMethod& b) {
+  if (a.preset != nullptr || b.preset != nullptr || a.spec.native || b.spec.native) return false;
+  return a.spec.cache.key == b.spec.cache.key && a.spec.cache.value == b.spec.cache.value &&
+         a.spec.cache.overrides == b.spec.cache.overrides;
+}
+
+}  // namespace
 
 std::vector<SuiteMethod> suite_methods(const std::string& list, const CacheOptions& windows) {
   std::vector<std::string> names;
@@ -34,6 +44,10 @@ std::vector<SuiteMethod> suite_methods(const std::string& list, const CacheOptio
       throw Error(ErrorCode::not_found, fmt::format("{}, K/V pairs of them, native:TYPE, and published settings: {}",
                                                     error.what(), preset_names()));
     }
+    for (const SuiteMethod& other : methods)
+      if (same_cache(method, other))
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("--kv names one cache twice, as '{}' and '{}'", other.name, method.name));
     methods.push_back(std::move(method));
   }
   return methods;

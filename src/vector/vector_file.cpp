@@ -96,6 +96,7 @@ class Source {
 VectorFile read_vectors(const std::string& path) {
   if (path.ends_with(".npy")) {
     NpyMatrix matrix = read_npy(path);
+    if (matrix.rows == 0) throw Error(ErrorCode::invalid_argument, "`" + path + "` holds no vectors");
     return {matrix.rows, matrix.dim, std::move(matrix.values), {}};
   }
   const Source source(path);

@@ -134,11 +134,13 @@ TEST(Attend, NeighboursChangeNothing) {
   EXPECT_EQ(got, expected);
 }
 
-TEST(Attend, ForkSharesPagesAndDiverges) {
-  const LayerGeometry layer = small_layer(4, 2, 64);
+// In a window of 100 the page that sorted the channels is gone by the time of the fork.
+void expect_forks_to_diverge(const std::string& name, int window) {
+  LayerGeometry layer = small_layer(4, 2, 64);
+  layer.window = window;
   const AttentionOptions options = all_levels().back();
   const Stream a(layer, 600, 3), b(layer, 200, 4);
-  Cache cache = one_layer_cache(layer, "turbo4", 16, 64);
+  Cache cache = one_layer_cache(layer, name, 16, 64);
   const SequenceId trunk = cache.create();
   a.feed(cache, trunk, 0, 400, options);
   const size_t before = cache.size().pages;
@@ -148,7 +150,7 @@ TEST(Attend, ForkSharesPagesAndDiverges) {
   const auto rest = a.feed(cache, trunk, 400, 200, options);
 
   // Dense references: the trunk as if never forked, the branch as if fed alone.
-  Cache fresh = one_layer_cache(layer, "turbo4", 16, 64);
+  Cache fresh = one_layer_cache(layer, name, 16, 64);
   const SequenceId s = fresh.create(), t = fresh.create();
   a.feed(fresh, s, 0, 400, options);
   a.feed(fresh, t, 0, 400, options);
@@ -163,9 +165,58 @@ TEST(Attend, ForkSharesPagesAndDiverges) {
   EXPECT_EQ(cache.size().total(), 0u);
 }
 
+TEST(Attend, ForkSharesPagesAndDiverges) {
+  expect_forks_to_diverge("turbo4", 0);
+  expect_forks_to_diverge("turbo2.5", 0);
+  expect_forks_to_diverge("turbo2.5", 100);
+}
+
+// Heads whose keys and values differ in size, behind maps that make two channels of one or sort them.
+TEST(Attend, UnequalSidesMatchTheReference) {
+  LayerGeometry layer = small_layer(4, 2, 96);
+  layer.value_dim = 64;
+  const Stream stream(layer, 300, 31);
+  for (const char* name : {"turboprod3,turbo2.5", "turbo2.5,turboprod2", "turbo3,kivi2"}) {
+    Cache exact = one_layer_cache(layer, name, 8, 32);
+    const auto expected = stream.feed(exact, exact.create(), 0, stream.tokens, reference_options());
+    for (const AttentionOptions& options : all_levels())
+      for (int chunk : {stream.tokens, 1}) {
+        Cache cache = one_layer_cache(layer, name, 8, 32);
+        EXPECT_LT(relative_error(stream.feed_in_chunks(cache, cache.create(), chunk, options), expected), 0x1p-11)
+            << name << " chunk " << chunk << " " << to_string(options.simd);
+      }
+  }
+}
+
+TEST(Attend, AQueryThatIsNoNumberGivesNone) {
+  const LayerGeometry layer = small_layer(2, 1, 64);
+  Stream stream(layer, 300, 32);
+  stream.q[size_t(280) * 2 * 64 + 5] = NAN;  // token 280, first head
+  for (const AttentionOptions& options : all_levels())
+    for (int chunk : {stream.tokens, 1}) {
+      Cache cache = one_layer_cache(layer, "turbo4", 16, 64);
+      const auto out = stream.feed_in_chunks(cache, cache.create(), chunk, options);
+      EXPECT_TRUE(std::isnan(out[size_t(280) * 2 * 64])) << to_string(options.simd) << " chunk " << chunk;
+      EXPECT_TRUE(std::isfinite(out[size_t(280) * 2 * 64 + 64])) << "the other head never hears of it";
+      EXPECT_TRUE(std::isfinite(out[size_t(281) * 2 * 64]));
+    }
+}
+
+TEST(Attend, SequencesAreReservedTogether) {
+  const LayerGeometry layer = small_layer(4, 2, 64);
+  CacheOptions options;
+  options.sink = 16;
+  options.recent = 64;
+  options.budget = plan_size(Geometry{{layer}}, options, 600).total() * 3 / 2;
+  Cache cache(Geometry{{layer}}, options);
+  const Growth growth[] = {{cache.create(), 600}, {cache.create(), 600}};
+  EXPECT_NO_THROW(cache.reserve({growth, 1}));
+  EXPECT_THROW(cache.reserve(growth), Error);
+}
+
 TEST(Attend, TruncateIsAsIfItHadNeverBeen) {
   const AttentionOptions options = all_levels().back();
-  for (const auto& [name, window] : {std::pair("turbo3", 0), {"turbo3", 128}, {"turbo2.5", 0}})
+  for (const auto& [name, window] : {std::pair("turbo3", 0), {"turbo3", 128}, {"turbo2.5", 0}, {"turbo2.5", 128}})
     for (int length : {20, 90, 200, 300, 511, 512, 513})
       for (int target : {0, 5, 16, 70, 100, 190, 256, 290, 300, 440, 500, 512}) {
         if (target > length) continue;

@@ -17,7 +17,7 @@ constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int kRows[] = {1, 2, 3, 4, 5, 7, 8, 9, 64};
 constexpr int kTokens[] = {1, 7, 8, 9, 31, 32, 33, 63, 64};
-constexpr int kDims[] = {8, 64, 72, 80, 96, 112, 128, 160, 192, 256};
+constexpr int kDims[] = {8, 24, 64, 72, 80, 88, 96, 112, 128, 160, 192, 256};
 constexpr float kUntouched = 12345.0f;
 
 std::string describe(const char* kernel, SimdLevel level, int dim, int rows, int tokens) {

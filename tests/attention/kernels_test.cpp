@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
 constexpr int kRows[] = {1, 2, 3, 4, 5, 8, 9, 64};
-constexpr int kDims[] = {64, 72, 80, 96, 112, 128, 160, 192, 256};
+constexpr int kDims[] = {24, 64, 72, 80, 88, 96, 112, 120, 128, 160, 192, 256};
 
 // Standard deviation of the rounding of coefficients to integers of at least 14 bits, per unit of the largest
 // coefficient: a uniform error of one step's width.

@@ -135,6 +135,7 @@ TEST_F(Vector, WrongArguments) {
   expect_failure({"add", "@x.kvx", "-f", "@more.json", "--ids", "1"}, 2, {"id 1"});
   expect_failure({"add", "@x.kvx", "-f", "@more.json", "--ids", "1;2"}, 2, {"--ids"});
   expect_failure({"remove", "@x.kvx"}, 2, {"--ids"});
+  expect_failure({"remove", "@x.kvx", "--ids", "9223372036854775807"}, 2, {"2^62"});
   expect_failure({"remove", "@x.kvx", "--ids", "5-3"}, 2, {"5-3"});
   expect_failure({"bench", "--bits", "7"}, 2, {"--bits"});
   expect_failure({"bench", "--dim", "0"}, 2, {"--dim"});

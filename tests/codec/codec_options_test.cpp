@@ -38,7 +38,7 @@ TEST(CodecOptions, SeedsAndRotationsReachThePage) {
   const SideLayout plain(key("turbo3")), seeded(key("turbo3:seed=7")), haar(key("turbo3:rotation=haar"));
   EXPECT_NE(plain.runs[0].rotation, seeded.runs[0].rotation);
   EXPECT_NE(plain.runs[0].rotation, haar.runs[0].rotation);
-  const SideLayout product(key("turboprod3"));
+  const SideLayout product(key("turboprod3:rotation=haar"));
   ASSERT_NE(product.projection, nullptr);
   EXPECT_NE(product.projection, product.runs[0].rotation) << "a projection that repeats the rotation is none";
 }
@@ -59,6 +59,8 @@ TEST(CodecOptions, RefusalsNameTheWayOut) {
   expect("turbo3:scale=best", "norm, matched, unbiased, least-squares");
   expect("turbo3:spin=1", "there are scale=");
   expect("turbo3:scale", "there are scale=");
+  expect("turbo3:", "behind the last colon");
+  expect("turbo3:mean=off:", "behind the last colon");
   expect("turbo3:scale=", "needs a value");
   expect("turbo3:seed=0", "1 or more");
   expect("turbo3:seed=-1", "1 or more");
@@ -73,6 +75,19 @@ TEST(CodecOptions, RefusalsNameTheWayOut) {
   expect("f16:mean=on", "can't remove a mean");
   expect("turboprod1:mean=on", "can't remove a mean");
   expect("turboprod1:scale=norm", "turbo codecs");
+}
+
+TEST(CodecOptions, UnprotectedSaysSoAndKeepsWhatIsAskedFor) {
+  EXPECT_EQ(make_unprotected_codec("turbo3:seed=7", Side::key, 64).name, "turbo3:seed=7:mean=off");
+  EXPECT_EQ(make_unprotected_codec("turbo3", Side::key, 64), key("turbo3:mean=off"));
+  EXPECT_TRUE(make_unprotected_codec("turbo3:mean=on", Side::key, 64).center);
+  EXPECT_EQ(make_unprotected_codec("f16", Side::key, 64), key("f16"));
+}
+
+TEST(CodecOptions, DenseMatricesHaveALargestSize) {
+  EXPECT_NO_THROW(make_codec("turbo3", Side::key, 4096));
+  EXPECT_THROW(make_codec("turbo3:rotation=haar", Side::key, 4096), Error);
+  EXPECT_THROW(make_codec("turboprod3", Side::key, 4096), Error);
 }
 
 }  // namespace

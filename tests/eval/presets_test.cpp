@@ -72,6 +72,8 @@ TEST(SuiteMethods, EqualWindowsExceptForPresets) {
   EXPECT_EQ(suite_methods("turbo4,f16", {}).size(), 2u);
   EXPECT_THROW(suite_methods("turbo4,turbo4", {}), Error);
   EXPECT_THROW(suite_methods("turbo4,,q8", {}), Error);
+  EXPECT_THROW(suite_methods("auto,turbo4.5/turbo4", {}), Error) << "one cache under two names";
+  EXPECT_THROW(suite_methods("turbo3:seed=1:mean=off,turbo3:mean=off:seed=1", {}), Error);
   EXPECT_THROW(suite_methods("tubro4", {}), Error);
 }
 
@@ -86,6 +88,7 @@ TEST(SuiteMethods, LayersBehindTheCodec) {
   EXPECT_THROW(method_spec("turbo3@", {}), Error);
   EXPECT_THROW(method_spec("turbo3@0-1", {}), Error);
   EXPECT_THROW(method_spec("native:q8_0@0:q8", {}), Error);
+  EXPECT_THROW(method_spec("kivi-paper@0:q8", {}), Error);
 }
 
 TEST(SuiteMethods, WhatThisVersionLacksStaysInTheList) {
