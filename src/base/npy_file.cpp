@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/npy_file.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <string_view>
 
 #include "base/half.h"
@@ -23,10 +24,32 @@ Value value_at(const std::string& bytes, size_t offset) {
   return value;
 }
 
-// The Python dictionary of the header: {'descr': '<f4', 'fortran_order': False, 'shape': (1000, 128), }
-std::string entry(const std::string& header, const std::string& pattern) {
-  std::smatch match;
-  return std::regex_search(header, match, std::regex(pattern)) ? match[1].str() : std::string();
+// What stands behind the key in the Python dictionary of the header, {'descr': '<f4', 'fortran_order': False, 'shape':
+// (1000, 128), }: from behind `open` up to `close`. Empty if it isn't there.
+std::string entry(std::string_view header, std::string_view key, std::string_view open, std::string_view close) {
+  const auto skip = [&](std::string_view text) {
+    while (header.starts_with(' ')) header.remove_prefix(1);
+    const bool there = header.starts_with(text);
+    if (there) header.remove_prefix(text.size());
+    return there;
+  };
+  const size_t at = header.find(key);
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at);
+  if (!skip(key) || !skip(":") || !skip(open)) return {};
+  return std::string(header.substr(0, header.find_first_of(close)));
+}
+
+// The numbers of "1000, 128".
+std::vector<int64_t> numbers(std::string_view text) {
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < text.size();) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), value);
+    if (error == std::errc()) found.push_back(value);
+    i = std::max(i + 1, size_t(end - text.data()));
+  }
+  return found;
 }
 
 }  // namespace
@@ -45,18 +68,14 @@ NpyMatrix read_npy(const std::string& path) {
   if (length > bytes.size() - start) fail(ErrorCode::corrupt, "is cut off inside its header");
   const std::string header = bytes.substr(start, length);
 
-  const std::string type = entry(header, "'descr'\\s*:\\s*'([^']*)'"),
-                    shape = entry(header, "'shape'\\s*:\\s*\\(([^)]*)\\)");
+  const std::string type = entry(header, "'descr'", "'", "'"), shape = entry(header, "'shape'", "(", ")");
   if (type != "<f2" && type != "<f4" && type != "<f8")
     fail(ErrorCode::unsupported, "holds '" + type + "'; <f2, <f4 and <f8 work");
-  if (entry(header, "'fortran_order'\\s*:\\s*(\\w+)") != "False")
+  if (entry(header, "'fortran_order'", "", ", }") != "False")
     fail(ErrorCode::unsupported, "is in Fortran order; save it in C order");
 
   if (shape.find('-') != std::string::npos) fail(ErrorCode::corrupt, "has a negative extent: (" + shape + ")");
-  std::vector<int64_t> extents;
-  const std::regex number("\\d{1,12}");
-  for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it)
-    extents.push_back(std::stoll(it->str()));
+  const std::vector<int64_t> extents = numbers(shape);
   if (extents.size() < 2 || extents.back() < 1 || extents.back() > 65536)
     fail(ErrorCode::unsupported, "has the shape (" + shape + "); rows of vectors are needed");
   const size_t width = size_t(type[2] - '0'), available = (bytes.size() - start - length) / width;
