@@ -70,7 +70,9 @@ ONE_CALL = "in one call"  # a method whose name holds this gets the window in on
 # What Kvasir runs beside them: (sink, recent) in 16 bits, codecs, and whose windows these are. A package that keeps 128
 # newest tokens counts those of the piece it is given, so 64 of them lie in the past; Kvasir's `recent` is past alone.
 KVASIR = [
-    (0, 0, ["q8", "kivi4", "turbo4", "turbo3", "kivi2", "turbo2"], "no window, as transformers and turboquant-kv"),
-    (0, 64, ["kivi4", "turbo4", "turbo3", "kivi2", "turbo2"], "128 newest, as turboquant and turboquant-pro"),
-    (16, 64, ["turbo4", "turbo3", "turbo2"], "16 first, 128 newest"),
+    (0, 0, ["q8", "kivi4", "turbo4.5", "turbo4", "turbo3", "kivi2", "turbo2"],
+     "no window, as transformers and turboquant-kv"),
+    (0, 64, ["kivi4", "turbo4.5", "turbo4", "turbo3", "kivi2", "turbo2"],
+     "128 newest, as turboquant and turboquant-pro"),
+    (16, 64, ["turbo4.5", "turbo4", "turbo3", "turbo2"], "16 first, 128 newest"),
 ]
