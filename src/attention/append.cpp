@@ -45,6 +45,7 @@ SpanAppend::~SpanAppend() {
 
 void SpanAppend::drop_new_pages() {
   for (auto& pages : state_.pages) pages.resize(size_t(state_.packed_pages - state_.dropped_pages));
+  if (state_.packed_pages == 0) state_.forget_order();
 }
 
 void SpanAppend::convert(Side side, int head, const HeadsView& from, uint16_t* sink, uint16_t* recent,
@@ -68,7 +69,13 @@ void SpanAppend::convert(Side side, int head, const HeadsView& from, uint16_t* s
 }
 
 void SpanAppend::gather(int head, const HeadsView& k, const HeadsView& v) {
-  if (in_window_) return;
+  if (!in_window_) lay_side_by_side(head, k, v);
+  if (state_.packed_pages > 0 || new_pages_ == 0) return;
+  state_.key_order[size_t(head)] = loudest_channels(codecs_.key, page_rows(Side::key, head, 0).data());
+  state_.value_order[size_t(head)] = loudest_channels(codecs_.value, page_rows(Side::value, head, 0).data());
+}
+
+void SpanAppend::lay_side_by_side(int head, const HeadsView& k, const HeadsView& v) {
   Rows& rows = rows_[size_t(head)];
   const auto side = [&](Side which, const HeadsView& from, std::vector<uint16_t>& sink, std::vector<uint16_t>& recent) {
     const int64_t dim = state_.window.dim(which), sink_tokens = cache_.options.sink;
@@ -80,15 +87,6 @@ void SpanAppend::gather(int head, const HeadsView& k, const HeadsView& v) {
   };
   side(Side::key, k, rows.sink_k, rows.k);
   side(Side::value, v, rows.sink_v, rows.v);
-}
-
-ChannelOrder SpanAppend::order(Side side, int head) const {
-  const SideLayout& layout = side == Side::key ? codecs_.key : codecs_.value;
-  if (!layout.codec.sort_channels) return {};
-  const ChannelOrder& known = (side == Side::key ? state_.key_order : state_.value_order)[size_t(head)];
-  if (!known.empty()) return known;
-  const std::vector<float> x = page_rows(side, head, 0);
-  return loudest_channels(layout, x.data());
 }
 
 // The rows of new page `page`. Tokens to pack always precede the block being appended, so the window holds them whole.
@@ -106,7 +104,7 @@ void SpanAppend::pack(int head, int page) {
   std::byte* bytes = pages[pages.size() - size_t(new_pages_) + size_t(page)].bytes();
   const auto side = [&](Side which, const SideLayout& layout, std::byte* to) {
     const std::vector<float> x = page_rows(which, head, page);
-    encode_page(layout, order(which, head), x.data(), to);
+    encode_page(layout, (which == Side::key ? state_.key_order : state_.value_order)[size_t(head)], x.data(), to);
     if (which == Side::key) offset_ratio_[size_t(head * new_pages_ + page)] = offset_ratio(layout.dim(), x.data());
   };
   side(Side::key, codecs_.key, bytes);
@@ -164,12 +162,6 @@ void SpanAppend::commit() {
     keep(Side::key, rows_[h].sink_k, rows_[h].k);
     keep(Side::value, rows_[h].sink_v, rows_[h].v);
   }
-  if (state_.packed_pages == 0 && new_pages_ > 0)
-    for (size_t h = 0; h < state_.pages.size(); ++h) {
-      const std::byte* first = state_.pages[h][0].bytes();
-      state_.key_order[h] = channel_order(codecs_.key, first);
-      state_.value_order[h] = channel_order(codecs_.value, first + codecs_.key.bytes);
-    }
   state_.packed_pages += new_pages_;
   state_.length = end_;
   committed_ = true;

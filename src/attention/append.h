@@ -30,7 +30,7 @@ class SpanAppend {
   SpanAppend& operator=(const SpanAppend&) = delete;
 
   int new_pages() const { return new_pages_; }
-  // Long spans: recent rows and new rows of one KV head, side by side.
+  // Long spans: recent rows and new rows of one KV head, side by side. Before the first page: sorts its channels.
   void gather(int head, const HeadsView& k, const HeadsView& v);
   // Packs new page `page` (0 .. new_pages()) of one KV head.
   void pack(int head, int page);
@@ -53,9 +53,8 @@ class SpanAppend {
   };
   // Converts the new rows of one side; `sink` starts at position 0, `recent` at `recent_start`.
   void convert(Side side, int head, const HeadsView& from, uint16_t* sink, uint16_t* recent, int64_t recent_start);
+  void lay_side_by_side(int head, const HeadsView& k, const HeadsView& v);
   std::vector<float> page_rows(Side side, int head, int page) const;
-  // What all pages of the head share: as the first one has it, or as the first new one decides.
-  ChannelOrder order(Side side, int head) const;
   void drop_new_pages();
   HalfKind kind(Side side) const { return side == Side::key ? codecs_.key_window() : codecs_.value_window(); }
   int64_t packed_end() const { return rows_start_ + int64_t(new_pages_) * kPageTokens; }

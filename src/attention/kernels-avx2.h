@@ -42,6 +42,9 @@ void gather_halves(HalfKind kind, const uint16_t* v, int tokens, int dim, const 
 
 float softmax_step(float* scores, int tokens, float* max, float* sum);
 
+// The segment's part of key_tile and value_tile where it is raw; `dim` is the width of a row of v.
+void raw_key_tile(const SegmentView& segment, float* kt);
+void raw_value_tile(const SegmentView& segment, float* v, int dim);
 void key_tile(const SideLayout& layout, const std::byte* page, float* kt, KernelScratch& scratch);
 void key_tile_halves(HalfKind kind, const uint16_t* k, int tokens, int dim, float* kt);
 void value_tile(const SideLayout& layout, const std::byte* page, float* v, KernelScratch& scratch);

@@ -153,13 +153,20 @@ void widen_rows(HalfKind kind, const uint16_t* v, int tokens, int count, const u
 
 }  // namespace
 
+void raw_key_tile(const SegmentView& segment, float* kt) {
+  transpose_rows(segment.half, segment.raw, kPageTokens, segment.count, segment.mean, kt + segment.first * kPageTokens);
+}
+
+void raw_value_tile(const SegmentView& segment, float* v, int dim) {
+  widen_rows(segment.half, segment.raw, kPageTokens, segment.count, segment.mean, v + segment.first, dim);
+}
+
 void key_tile(const SideLayout& layout, const std::byte* page, float* kt, KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
     const SegmentView segment = view_segment(layout, page, s);
     if (segment.raw) {
-      transpose_rows(segment.half, segment.raw, kPageTokens, segment.count, segment.mean,
-                     kt + segment.first * kPageTokens);
+      raw_key_tile(segment, kt);
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
@@ -174,7 +181,7 @@ void value_tile(const SideLayout& layout, const std::byte* page, float* v, Kerne
   for (int s = 0; s < view.segments; ++s) {
     const SegmentView segment = view_segment(layout, page, s);
     if (segment.raw) {
-      widen_rows(segment.half, segment.raw, kPageTokens, segment.count, segment.mean, v + segment.first, view.dim);
+      raw_value_tile(segment, v, view.dim);
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {

@@ -95,10 +95,10 @@ void key_tile(const SideLayout& layout, const std::byte* page, float* kt, Kernel
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
     const SegmentView segment = view_segment(layout, page, s);
-    if (segment.raw) return avx2::key_tile(layout, page, kt, scratch);
-  }
-  for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    if (segment.raw) {
+      avx2::raw_key_tile(segment, kt);
+      continue;
+    }
     for (int block = 0; block < kBlocksPerPage; ++block) {
       unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
       key_block(segment, block, scratch.levels, kt);
@@ -110,10 +110,10 @@ void value_tile(const SideLayout& layout, const std::byte* page, float* v, Kerne
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
     const SegmentView segment = view_segment(layout, page, s);
-    if (segment.raw) return avx2::value_tile(layout, page, v, scratch);
-  }
-  for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    if (segment.raw) {
+      avx2::raw_value_tile(segment, v, view.dim);
+      continue;
+    }
     for (int block = 0; block < kBlocksPerPage; ++block) {
       unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
       value_block(segment, block, scratch.levels, v, view.dim);

@@ -32,8 +32,7 @@ void cut(LayerState& state, int64_t tokens, bool keep_pages) {
   state.length = std::min(state.length, tokens);
   if (keep_pages) return;
   state.packed_pages = state.dropped_pages = 0;
-  for (ChannelOrder& order : state.key_order) order.clear();
-  for (ChannelOrder& order : state.value_order) order.clear();
+  state.forget_order();
   for (auto& pages : state.pages) pages.clear();
 }
 

@@ -35,6 +35,10 @@ struct LayerState {
   // What the first packed page of each head decided; empty before, and for codecs that don't sort channels. Kept apart
   // from the pages since a sliding window drops those.
   std::vector<ChannelOrder> key_order, value_order;
+  void forget_order() {
+    for (auto* orders : {&key_order, &value_order})
+      for (ChannelOrder& order : *orders) order.clear();
+  }
 
   // First position that is not in a page: t_p, and where the recent window starts.
   int64_t packed_end(int sink) const { return sink + packed_pages * kPageTokens; }

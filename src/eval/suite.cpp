@@ -60,6 +60,8 @@ class Suite {
     }
     for (const std::string& model : options.models)
       for (const std::string& task : options.tasks) plan(model, task);
+    for (const Cell& cell : cells_)
+      if (holds_from_before(cell)) standing_.insert(cell.id);
   }
 
   Json run() {
@@ -319,17 +321,16 @@ class Suite {
     write_index();
   }
 
-  // Not looked at yet, but measured by an earlier run under the same parameters, as far as they are known without the
-  // model: should this run be stopped here, the list must not forget it.
+  // Measured by an earlier run under the same parameters, as far as they are known without the model:
+  // should this run be stopped before it looks at the cell, the list must not forget it.
   bool holds_from_before(const Cell& cell) const {
     const auto earlier = earlier_.find(cell.id);
     if (earlier == earlier_.end() || earlier->second.value("status", "") != "done") return false;
     Json file = store_.cell_file(cell.id);
     if (!file.is_object() || !file.contains("parameters")) return false;
-    Json parameters = file["parameters"], known = cell.parameters;
+    Json parameters = file["parameters"];
     parameters.erase("model");
-    known.erase("model");
-    return parameters == known;
+    return parameters == cell.parameters;
   }
 
   // Cells of earlier runs into the same folder stay in the list.
@@ -338,7 +339,7 @@ class Suite {
     Json list = Json::array();
     for (const Cell& cell : cells_) {
       ours[cell.id] = true;
-      if (cell.status.empty() && cell.reason.empty() && holds_from_before(cell)) {
+      if (cell.status.empty() && cell.reason.empty() && standing_.count(cell.id) > 0) {
         list.push_back(earlier_.at(cell.id));
         continue;
       }
@@ -370,6 +371,7 @@ class Suite {
   double earlier_seconds_ = 0;  // of earlier runs into the same folder
   int earlier_runs_ = 0;
   std::map<std::string, Json> earlier_;  // cells of its index, by id
+  std::set<std::string> standing_;       // those of ours among them that still hold
   std::vector<Cell> cells_;
   std::map<std::string, Json> summary_;  // of kld cells, by id
   std::map<std::string, double> model_bytes_;

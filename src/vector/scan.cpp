@@ -4,29 +4,11 @@
 
 #include <cstdlib>
 
+#include "base/processor.h"
 #include "kvasir/error.h"
-
-#ifdef KVASIR_X86
-#include <cpuid.h>
-#endif
 
 namespace kvasir {
 namespace {
-
-#ifdef KVASIR_X86
-bool has_avx2() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  // Not every compiler's __builtin_cpu_supports knows the name "f16c".
-  const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vnni");
-}
-#endif
 
 const ScanKernels& chosen() {
   const char* simd = std::getenv("KVASIR_SIMD");
@@ -48,13 +30,11 @@ std::string to_string(ScanLevel level) {
 }
 
 bool scan_available(ScanLevel level) {
-  if (level == ScanLevel::scalar) return true;
-#ifdef KVASIR_X86
-  static const bool avx2 = has_avx2(), avx512 = has_avx512();
-  return level == ScanLevel::avx2 ? avx2 : avx512;
-#else
-  return false;
-#endif
+  switch (level) {
+    case ScanLevel::avx512: return processor_has_avx512();
+    case ScanLevel::avx2: return processor_has_avx2();
+    default: return true;
+  }
 }
 
 const ScanKernels& scan_kernels(ScanLevel level) {
