@@ -19,6 +19,13 @@ struct HeadsView {
   int64_t head_stride = 0;
 };
 
+// What one layer's attention had before it and what it made of it: q [tokens, heads, key_dim], k and v
+// [tokens, kv_heads, dim], out [tokens, heads, value_dim].
+struct AttentionRows {
+  HeadsView q, k, v, out;
+  int tokens = 0;
+};
+
 // `count` consecutive rows of the batch that belong to one sequence, in order; they are appended at the sequence's
 // current length in this layer.
 struct SequenceSpan {

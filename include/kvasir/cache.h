@@ -22,6 +22,8 @@
 
 namespace kvasir {
 
+class FittedCodecs;  // codec/fitted_map.h
+
 inline constexpr int kMaxHeadDim = 512;  // channels of a head that attention can work on
 
 // Everything the cache and attention need to know about one layer. Filled by the host from the attention node.
@@ -62,6 +64,8 @@ struct CacheOptions {
   int sink = 64;                         // --sink
   int recent = 256;                      // --recent
   size_t budget = 0;                     // bytes the pool may hand out; 0 = no limit
+  // Makes the codecs that are fitted to the model (--calibration); needed if any is named.
+  std::shared_ptr<const FittedCodecs> fitted;
 };
 
 // Parses `K[,V]` and `0-1,-2--1:q8[,V];...` of the command line. Throws Error invalid_argument.

@@ -20,11 +20,13 @@ inline constexpr int kCellChannels = 8;  // channels in one code cell (32 tokens
 
 enum class Side : uint8_t { key, value };
 
-// y = T x - m. Every map here is orthogonal, so T^-T = T and inner products survive: q.x = (Tq).(Tx).
+// y = T x - m. All but the fitted maps are orthogonal, so T^-T = T and inner products survive: q.x = (Tq).(Tx).
+// A fitted map is y = T (x - mu) with its own T^-T for queries: q.(x - mu) = (T^-T q).y.
 enum class MapKind : uint8_t {
   identity,
   signed_fwht,  // (Hartley_m (x) Walsh-Hadamard_2^k) . diag(signs), d = m 2^k, m odd (transform/signed_fwht.h)
   haar,         // a dense rotation, uniform over all of them: the paper's own, d^2 steps (transform/rotation.h)
+  fitted,       // one matrix per KV head, fitted to the model by a calibration (codec/fitted_map.h)
 };
 
 enum class QuantizerKind : uint8_t {
@@ -51,6 +53,11 @@ enum class ScaleSpan : uint8_t {
   none,
   token,    // one per token and segment
   channel,  // one per channel and block of 32 tokens
+};
+
+enum class ScaleFormat : uint8_t {
+  f16,
+  log8,  // 8 bits, steps of 2^(1/16) about 1 (quant/log_scale.h): for fitted maps, whose segments have unit energy
 };
 
 // How the stored scale is chosen. With c the chosen levels and y the mapped vector:
@@ -85,6 +92,7 @@ struct Codec {
   bool center = false;
   ScaleSpan scale_span = ScaleSpan::none;
   ScaleFit scale_fit = ScaleFit::none;
+  ScaleFormat scale_format = ScaleFormat::f16;
   std::vector<Segment> segments;
   uint64_t seed = 0;  // of the rotation and the projection; 0 is the project's own
   // The channels of most energy come first, as many as the first segment has, and each segment is rotated by itself.
@@ -92,7 +100,8 @@ struct Codec {
   bool sort_channels = false;
   ProjectionKind projection = ProjectionKind::orthogonal;
 
-  // Channels after the map: `dim`, or twice that with a stage of signs behind another.
+  // Channels after the map: `dim`; twice that with a stage of signs behind another; fewer where a fitted map has
+  // channels that aren't worth a bit.
   int mapped_dim() const;
   bool has_zero_point() const { return scale_fit == ScaleFit::min_max; }
   bool raw() const { return segments.size() == 1 && segments[0].bits == 16; }
@@ -113,11 +122,15 @@ struct Codec {
 // Throws Error: not_found (the message lists the names), invalid_argument (an option that isn't there, or that this
 // codec doesn't have), unsupported (a head dim that the codec can't hold; the message lists what it can).
 Codec make_codec(std::string_view name, Side side, int dim);
+// Whether the name (options may follow) stands for a codec that only a calibration can make: `make_codec` refuses it.
+bool is_fitted_codec(std::string_view name);
 // The same without the mean removal that the name doesn't ask for (--no-protect).
 Codec make_unprotected_codec(std::string_view name, Side side, int dim);
 
-// Registry names in the order of the documentation's table.
+// Registry names in the order of the documentation's table: of what `make_codec` makes, and of what needs a
+// calibration.
 std::vector<std::string> codec_names();
+std::vector<std::string> fitted_codec_names();
 
 // Bytes of one page of 64 tokens: codes, scales, zero points, mean, channel order. The one place where sizes are
 // computed; the pool, `kvasir plan` and every report call it.

@@ -104,7 +104,7 @@ void SpanAppend::pack(int head, int page) {
   std::byte* bytes = pages[pages.size() - size_t(new_pages_) + size_t(page)].bytes();
   const auto side = [&](Side which, const SideLayout& layout, std::byte* to) {
     const std::vector<float> x = page_rows(which, head, page);
-    encode_page(layout, (which == Side::key ? state_.key_order : state_.value_order)[size_t(head)], x.data(), to);
+    encode_page(layout, head, (which == Side::key ? state_.key_order : state_.value_order)[size_t(head)], x.data(), to);
     if (which == Side::key) offset_ratio_[size_t(head * new_pages_ + page)] = offset_ratio(layout.dim(), x.data());
   };
   side(Side::key, codecs_.key, bytes);

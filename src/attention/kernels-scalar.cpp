@@ -44,8 +44,9 @@ void visit_cell(Side side, const SegmentView& segment, int block, int cell, Visi
 template <class Visit>
 void visit_page(const SideLayout& layout, const std::byte* page, Visit visit) {
   const PageView view = view_page(layout, page);
+  uint16_t scales[kPageTokens];
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scales);
     if (segment.raw) {
       for (int t = 0; t < kPageTokens; ++t) {
         for (int c = 0; c < segment.count; ++c) {

@@ -20,6 +20,7 @@ struct alignas(64) KernelScratch {
   uint8_t levels[kBlockTokens * kMaxHeadDim];
   int16_t query[64 * kMaxHeadDim];
   float row[64 * kPageTokens];
+  uint16_t scales[kPageTokens];
 };
 
 struct Kernels {

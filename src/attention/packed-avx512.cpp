@@ -328,7 +328,7 @@ void score_page(const SideLayout& layout, const std::byte* page, const float* q,
     for (int t = 0; t < kPageTokens; t += kLaneCount) _mm512_storeu_ps(scores + r * kPageTokens + t, base);
   }
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
     if (segment.raw) {
       avx2::add_score_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, q + segment.first,
                              view.dim, rows, scores);
@@ -351,7 +351,7 @@ void gather_page(const SideLayout& layout, const std::byte* page, const float* w
     }
   }
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
     if (segment.raw) {
       avx2::add_gather_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, weights, rows,
                               out + segment.first, view.dim);

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention/page_view.h"
 
+#include "quant/log_scale.h"
+
 namespace kvasir {
 
-SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment) {
+SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment,
+                         uint16_t (&widened)[kPageTokens]) {
   const SegmentLayout& from = layout.segments[size_t(segment)];
   SegmentView view{};
   view.first = from.first;
@@ -24,6 +27,12 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
   const bool zeros = layout.codec.has_zero_point();
   if (layout.codec.scale_span == ScaleSpan::token) {
     view.token_scales = layout.token_scales(page, segment);
+    if (layout.codec.scale_format == ScaleFormat::log8) {
+      const uint8_t* codes = layout.log_scales(page, segment);
+      const auto& values = log_scale_values();
+      for (int t = 0; t < kPageTokens; ++t) widened[t] = values[codes[t]];
+      view.token_scales = widened;
+    }
     if (zeros) view.token_zeros = layout.token_zeros(page, segment);
   } else if (layout.codec.scale_span == ScaleSpan::channel) {
     for (int block = 0; block < kBlocksPerPage; ++block) {
@@ -36,7 +45,7 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
 
 PageView view_page(const SideLayout& layout, const std::byte* page) {
   return {layout.codec.side, layout.mapped_dim(), int(layout.segments.size()),
-          layout.codec.center ? layout.means(page) : nullptr, layout.dim()};
+          layout.codec.center ? layout.means(page) : nullptr, layout.mean_dim()};
 }
 
 }  // namespace kvasir

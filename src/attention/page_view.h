@@ -22,14 +22,16 @@ struct SegmentView {
   int offset;
   float step;
   const uint16_t* mean;  // f16 [count], null if the segment's channels have none
-  // f16; null where the codec has none: then the scale is 1 and the zero point 0.
+  // f16; null where the codec has none: then the scale is 1 and the zero point 0. 8-bit scales are widened.
   const uint16_t* token_scales;                    // [64]
   const uint16_t* token_zeros;                     // [64]
   const uint16_t* channel_scales[kBlocksPerPage];  // [count]
   const uint16_t* channel_zeros[kBlocksPerPage];   // [count]
 };
 
-SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment);
+// `widened` takes the token scales where a page holds them in 8 bits; the view points there.
+SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment,
+                         uint16_t (&widened)[kPageTokens]);
 
 struct PageView {
   Side side;

@@ -18,13 +18,14 @@ constexpr int kFewRows = 48;
 // Per thread, so that attention doesn't allocate from step to step.
 struct Workspace {
   KernelScratch kernel;
-  std::vector<float> q, mapped_q, scores, tile;
+  std::vector<float> q, mapped_q, mean_scores, scores, tile;
 };
 
 Workspace& workspace(int rows, const LayerCodecs& codecs) {
   static thread_local Workspace space;
   space.q.resize(size_t(rows) * size_t(codecs.key.dim()));
   space.mapped_q.resize(size_t(rows) * size_t(codecs.key.mapped_dim()));
+  space.mean_scores.resize(size_t(rows));
   space.scores.resize(size_t(rows) * kPageTokens);
   space.tile.resize(size_t(kPageTokens) * size_t(std::max(codecs.key.mapped_dim(), codecs.value.mapped_dim())));
   return space;
@@ -34,8 +35,9 @@ Workspace& workspace(int rows, const LayerCodecs& codecs) {
 ChannelMap map_of(const HeadView& view, Side side) {
   const LayerCodecs& codecs = *view.codecs;
   const SideLayout& layout = side == Side::key ? codecs.key : codecs.value;
-  if (view.page_count == 0) return ChannelMap(layout);
-  return ChannelMap(layout, channel_order(layout, view.pages[0].bytes() + (side == Side::key ? 0 : codecs.key.bytes)));
+  if (view.page_count == 0) return ChannelMap(layout, view.head);
+  return ChannelMap(layout, view.head,
+                    channel_order(layout, view.pages[0].bytes() + (side == Side::key ? 0 : codecs.key.bytes)));
 }
 
 // One pass over a slice.
@@ -66,8 +68,14 @@ class SlicePass {
         std::fill(q, q + dim, 0.0f);
         partial.sum[size_t(r)] = std::numeric_limits<float>::quiet_NaN();
       }
-      map.forward(q, space_.mapped_q.data() + r * view.codecs->key.mapped_dim());
+      map.query(q, space_.mapped_q.data() + r * view.codecs->key.mapped_dim());
+      if (const float* mean = map.mean()) {
+        float score = 0;
+        for (int c = 0; c < dim; ++c) score += q[c] * mean[c];
+        space_.mean_scores[size_t(r)] = score;
+      }
     }
+    has_mean_ = map.mean() != nullptr;
   }
 
   void page(int index) {
@@ -82,6 +90,7 @@ class SlicePass {
       kernels_.key_tile(key, bytes, space_.tile.data(), space_.kernel);
       kernels_.tile_scores(space_.mapped_q.data(), rows_, key.mapped_dim(), space_.tile.data(), scores);
     }
+    if (has_mean_) add_mean_scores();
     float* out = value.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
     softmax(first, kPageTokens);
     if (few_) {
@@ -102,6 +111,13 @@ class SlicePass {
  private:
   bool hidden(int64_t first, int tokens) const {
     return first > block_.position + block_.tokens - 1 || first + tokens <= first_visible(layer_, block_.position);
+  }
+
+  // Packed keys are stored without the mean of their fitted map; windows are whole.
+  void add_mean_scores() {
+    for (int r = 0; r < rows_; ++r)
+      for (int t = 0; t < kPageTokens; ++t)
+        space_.scores[size_t(r) * kPageTokens + size_t(t)] += space_.mean_scores[size_t(r)];
   }
 
   void chunk(const uint16_t* k, const uint16_t* v, int64_t first, int tokens) {
@@ -152,6 +168,7 @@ class SlicePass {
   Partial& partial_;
   const int group_, rows_;
   const bool few_;
+  bool has_mean_ = false;
   Workspace& space_;
 };
 
@@ -198,7 +215,7 @@ void finish(const HeadView& view, const QueryBlock& block, const Partial* parts,
       for (size_t c = 0; c < width; ++c) mapped[c] += weight * parts[i].mapped[row * width + c];
     }
     if (view.codecs->value.codec.map != MapKind::identity) {
-      map.transpose(mapped.data(), unmapped.data());
+      map.inverse(mapped.data(), unmapped.data());
       for (int c = 0; c < dim; ++c) out[c] += unmapped[size_t(c)];
     }
     const float inverse = 1.0f / total;

@@ -27,8 +27,9 @@ struct DenseHead {
     const SideLayout &key = view.codecs->key, &value = view.codecs->value;
     k.resize(k.size() + size_t(kPageTokens * key.dim()));
     v.resize(v.size() + size_t(kPageTokens * value.dim()));
-    decode_page(key, view.pages[page].bytes(), k.data() + k.size() - size_t(kPageTokens * key.dim()));
-    decode_page(value, view.pages[page].bytes() + key.bytes, v.data() + v.size() - size_t(kPageTokens * value.dim()));
+    decode_page(key, view.head, view.pages[page].bytes(), k.data() + k.size() - size_t(kPageTokens * key.dim()));
+    decode_page(value, view.head, view.pages[page].bytes() + key.bytes,
+                v.data() + v.size() - size_t(kPageTokens * value.dim()));
     for (int t = 0; t < kPageTokens; ++t) positions.push_back(view.pages_start + int64_t(page) * kPageTokens + t);
   }
 };

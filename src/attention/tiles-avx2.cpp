@@ -164,7 +164,7 @@ void raw_value_tile(const SegmentView& segment, float* v, int dim) {
 void key_tile(const SideLayout& layout, const std::byte* page, float* kt, KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
     if (segment.raw) {
       raw_key_tile(segment, kt);
       continue;
@@ -179,7 +179,7 @@ void key_tile(const SideLayout& layout, const std::byte* page, float* kt, Kernel
 void value_tile(const SideLayout& layout, const std::byte* page, float* v, KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
     if (segment.raw) {
       raw_value_tile(segment, v, view.dim);
       continue;

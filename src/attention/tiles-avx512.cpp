@@ -94,7 +94,7 @@ void value_block(const SegmentView& segment, int block, const uint8_t* levels, f
 void key_tile(const SideLayout& layout, const std::byte* page, float* kt, KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
     if (segment.raw) {
       avx2::raw_key_tile(segment, kt);
       continue;
@@ -109,7 +109,7 @@ void key_tile(const SideLayout& layout, const std::byte* page, float* kt, Kernel
 void value_tile(const SideLayout& layout, const std::byte* page, float* v, KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
   for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s);
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
     if (segment.raw) {
       avx2::raw_value_tile(segment, v, view.dim);
       continue;

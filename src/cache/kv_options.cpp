@@ -35,7 +35,10 @@ std::pair<std::string, std::string> parse_pair(const std::string& text, const ch
   const std::string key = parts[0] == "auto" ? defaults.key : parts[0];
   const std::string value = parts.back() == "auto" ? defaults.value : parts.back();
   // Throws, with the list of names; equal codecs get equal names.
-  return {make_codec(key, Side::key, 64).name, make_codec(value, Side::value, 64).name};
+  const auto checked = [](const std::string& name, Side side) {
+    return is_fitted_codec(name) ? name : make_codec(name, side, 64).name;
+  };
+  return {checked(key, Side::key), checked(value, Side::value)};
 }
 
 // An integer at the start of `text`, which is shortened by it.

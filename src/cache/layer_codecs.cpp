@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "codec/fitted_map.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -21,6 +22,10 @@ void check(const Geometry& geometry, const CacheOptions& options) {
                                                  std::to_string(options.sink) + " and " +
                                                  std::to_string(options.recent));
   const int layers = int(geometry.layers.size());
+  if (options.fitted && options.fitted->layers() != layers)
+    throw Error(ErrorCode::invalid_argument, "the calibration is of another model: it has " +
+                                                 std::to_string(options.fitted->layers()) + " layers, the model " +
+                                                 std::to_string(layers));
   for (const LayerOverride& rule : options.overrides) {
     const int first = absolute_layer(rule.first, layers), last = absolute_layer(rule.last, layers);
     if (first < 0 || last >= layers || first > last)
@@ -30,11 +35,30 @@ void check(const Geometry& geometry, const CacheOptions& options) {
   }
 }
 
-Codec codec_for(const std::string& name, Side side, int dim, bool protect) {
+SideLayout fitted_side(const std::string& name, Side side, const LayerGeometry& shape, int layer,
+                       const CacheOptions& options) {
+  if (!options.fitted)
+    throw Error(ErrorCode::invalid_argument, "codec " + name +
+                                                 " is fitted to a model: give --calibration FILE, which kvasir "
+                                                 "calibrate writes");
+  const FittedCodec fitted = options.fitted->fit(name, side, layer);
+  const int dim = side == Side::key ? shape.key_dim : shape.value_dim;
+  if (fitted.codec.dim != dim || int(fitted.maps->size()) != shape.kv_heads)
+    throw Error(ErrorCode::invalid_argument,
+                "the calibration is of another model: layer " + std::to_string(layer) + " has " +
+                    std::to_string(shape.kv_heads) + " heads of " + std::to_string(dim) + " channels, not " +
+                    std::to_string(fitted.maps->size()) + " of " + std::to_string(fitted.codec.dim));
+  return SideLayout(fitted.codec, fitted.maps);
+}
+
+SideLayout side_layout(const std::string& name, Side side, const LayerGeometry& shape, int layer,
+                       const CacheOptions& options) {
+  const int dim = side == Side::key ? shape.key_dim : shape.value_dim;
   if (dim > kMaxHeadDim)
     throw Error(ErrorCode::unsupported, "heads of " + std::to_string(dim) + " channels can't be cached: at most " +
                                             std::to_string(kMaxHeadDim));
-  return protect ? make_codec(name, side, dim) : make_unprotected_codec(name, side, dim);
+  if (is_fitted_codec(name)) return fitted_side(name, side, shape, layer, options);
+  return SideLayout(options.protect ? make_codec(name, side, dim) : make_unprotected_codec(name, side, dim));
 }
 
 }  // namespace
@@ -51,8 +75,8 @@ std::vector<LayerCodecs> resolve_codecs(const Geometry& geometry, const CacheOpt
         value = rule.value;
       }
     const LayerGeometry& shape = geometry.layers[size_t(layer)];
-    resolved.push_back({SideLayout(codec_for(key, Side::key, shape.key_dim, options.protect)),
-                        SideLayout(codec_for(value, Side::value, shape.value_dim, options.protect))});
+    resolved.push_back(
+        {side_layout(key, Side::key, shape, layer, options), side_layout(value, Side::value, shape, layer, options)});
   }
   return resolved;
 }

@@ -41,15 +41,24 @@ ChannelOrder loudest_channels(const SideLayout& layout, const float* x) {
   return order;
 }
 
-ChannelMap::ChannelMap(const SideLayout& layout, const ChannelOrder& order)
-    : runs_(layout.runs), projection_(layout.projection), dim_(layout.dim()), mapped_dim_(layout.mapped_dim()) {
+ChannelMap::ChannelMap(const SideLayout& layout, int head, const ChannelOrder& order)
+    : fitted_(layout.fitted ? &layout.fitted->at(size_t(head)) : nullptr),
+      runs_(layout.runs),
+      projection_(layout.projection),
+      dim_(layout.dim()),
+      mapped_dim_(layout.mapped_dim()) {
   if (order.empty()) return;
   for (const bool first : {true, false})
     for (int c = 0; c < dim_; ++c)
       if (((order[size_t(c / 8)] >> (c % 8)) & 1) == int(first)) order_.push_back(uint16_t(c));
 }
 
+const float* ChannelMap::mean() const {
+  return fitted_ != nullptr && !fitted_->mean.empty() ? fitted_->mean.data() : nullptr;
+}
+
 void ChannelMap::rotate(const float* x, float* y) const {
+  if (fitted_ != nullptr) return fitted_->forward(x, y);
   if (order_.empty()) {
     std::copy(x, x + dim_, y);
   } else {
@@ -62,12 +71,15 @@ void ChannelMap::project(const float* y, float* z) const {
   projection_->forward(y, z);
 }
 
-void ChannelMap::forward(const float* x, float* y) const {
-  rotate(x, y);
+// Of orthogonal maps T^-T = T, and a residual's projection is built so that its transpose is what decodes.
+void ChannelMap::query(const float* q, float* y) const {
+  if (fitted_ != nullptr) return fitted_->query(q, y);
+  rotate(q, y);
   if (projection_ != nullptr) project(y, y + (mapped_dim_ - dim_));
 }
 
-void ChannelMap::transpose(const float* y, float* x) const {
+void ChannelMap::inverse(const float* y, float* x) const {
+  if (fitted_ != nullptr) return fitted_->inverse(y, x);
   thread_local std::vector<float> rotated;
   rotated.assign(y, y + dim_);
   if (projection_ != nullptr) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The map y = T x of one side of one KV head, in its steps: channels are put in order, runs of them are rotated, and
-// codecs that store signs of a residual stack a projection of the result on top: T = [R; S R].
+// codecs that store signs of a residual stack a projection of the result on top: T = [R; S R]. Or it is the one matrix
+// that a calibration fitted to the head.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +24,20 @@ ChannelOrder loudest_channels(const SideLayout& layout, const float* x);
 
 class ChannelMap {
  public:
-  explicit ChannelMap(const SideLayout& layout, const ChannelOrder& order = {});
+  // `head`: the KV head, which fitted maps differ by.
+  explicit ChannelMap(const SideLayout& layout, int head = 0, const ChannelOrder& order = {});
 
-  bool identity() const { return runs_.empty() && projection_ == nullptr; }
-  void forward(const float* x, float* y) const;    // y = T x: [dim] to [mapped_dim]; for keys, values and queries
-  void transpose(const float* y, float* x) const;  // x = T^T y: [mapped_dim] to [dim]; decodes, and maps outputs back
+  void query(const float* q, float* y) const;    // y = T^-T q: [dim] to [mapped_dim]
+  void inverse(const float* y, float* x) const;  // x = T^-1 y: [mapped_dim] to [dim]; maps outputs back
+  // mu of a fitted map, [dim]: what a decoded vector lacks, and scores q.mu with it. Null if there is none.
+  const float* mean() const;
 
-  // The two steps of `forward`, since what is projected when encoding is the residual.
-  void rotate(const float* x, float* y) const;   // [dim] to [dim]
+  // The two steps of encoding, since what is projected is the residual.
+  void rotate(const float* x, float* y) const;   // y = R x or T (x - mu): [dim] to [dim], or to [mapped_dim] if fitted
   void project(const float* y, float* z) const;  // [dim] to [dim]: z = S y
 
  private:
+  const FittedMap* fitted_;
   const std::vector<RotatedRun>& runs_;
   const Rotation* projection_;
   int dim_, mapped_dim_;

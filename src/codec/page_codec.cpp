@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "quant/log_scale.h"
+
 namespace kvasir {
 namespace {
 
@@ -14,7 +16,7 @@ uint16_t* halves(std::byte* page, size_t offset) {
   return reinterpret_cast<uint16_t*>(page + offset);
 }
 
-// The stored pair of one span and the codes of its values. `stride` walks the span's values.
+// The stored pair of one span, in the codec's scale format. `stride` walks the span's values.
 struct Fitted {
   uint16_t scale = 0, zero = 0;
 };
@@ -47,38 +49,51 @@ Fitted fit_absmax(const Codebook& book, const float* y, int count, int stride, u
   return fitted;
 }
 
-// Nearest levels of y / rms, then the scale that the codec asks for.
-Fitted fit_gaussian(const Codebook& book, ScaleFit fit, const float* y, int count, int stride, uint8_t* codes) {
-  double energy = 0;
-  for (int i = 0; i < count; ++i) energy += double(y[i * stride]) * double(y[i * stride]);
-  if (energy == 0) {
-    std::memset(codes, 0, size_t(count));
-    return {};
-  }
-  const float inverse = float(1.0 / std::sqrt(energy / count));
-  const int edges = int(book.edges.size());
+// Codes of the levels nearest to y / unit; <c, y> and <c, c> of those levels.
+struct Products {
   double cross = 0, power = 0;
+};
+Products nearest_levels(const Codebook& book, float unit, const float* y, int count, int stride, uint8_t* codes) {
+  const float inverse = 1.0f / unit;
+  const int edges = int(book.edges.size());
+  Products sums;
   for (int i = 0; i < count; ++i) {
     const float u = y[i * stride] * inverse;
     int code = 0;
     for (int e = 0; e < edges; ++e) code += u >= book.edges[size_t(e)];
     codes[i] = uint8_t(code);
     const double c = book.value(code);
-    cross += c * double(y[i * stride]);
-    power += c * c;
+    sums.cross += c * double(y[i * stride]);
+    sums.power += c * c;
   }
-  double scale = std::sqrt(energy / count);
-  if (fit == ScaleFit::unbiased) scale = energy / cross;
-  if (fit == ScaleFit::least_squares) scale = cross / power;
-  if (fit == ScaleFit::matched) scale = std::sqrt(energy / power);
-  return {float_to_f16(float(scale)), 0};
+  return sums;
 }
 
-Fitted fit_span(const Codebook& book, ScaleFit fit, const float* y, int count, int stride, uint8_t* codes) {
-  switch (fit) {
+// Nearest levels of y / rms, then the scale that the codec asks for. An 8-bit scale is coarse, so the levels are chosen
+// again against what is stored.
+Fitted fit_gaussian(const Codebook& book, const Codec& codec, const float* y, int count, int stride, uint8_t* codes) {
+  double energy = 0;
+  for (int i = 0; i < count; ++i) energy += double(y[i * stride]) * double(y[i * stride]);
+  if (energy == 0) {
+    std::memset(codes, 0, size_t(count));
+    return {};
+  }
+  const Products sums = nearest_levels(book, float(std::sqrt(energy / count)), y, count, stride, codes);
+  double scale = std::sqrt(energy / count);
+  if (codec.scale_fit == ScaleFit::unbiased) scale = energy / sums.cross;
+  if (codec.scale_fit == ScaleFit::least_squares) scale = sums.cross / sums.power;
+  if (codec.scale_fit == ScaleFit::matched) scale = std::sqrt(energy / sums.power);
+  if (codec.scale_format == ScaleFormat::f16) return {float_to_f16(float(scale)), 0};
+  const uint8_t stored = log_scale_code(float(scale));
+  nearest_levels(book, f16_to_float(log_scale_values()[stored]), y, count, stride, codes);
+  return {stored, 0};
+}
+
+Fitted fit_span(const Codebook& book, const Codec& codec, const float* y, int count, int stride, uint8_t* codes) {
+  switch (codec.scale_fit) {
     case ScaleFit::min_max: return fit_min_max(book, y, count, stride, codes);
     case ScaleFit::absmax: return fit_absmax(book, y, count, stride, codes);
-    default: return fit_gaussian(book, fit, y, count, stride, codes);
+    default: return fit_gaussian(book, codec, y, count, stride, codes);
   }
 }
 
@@ -112,17 +127,21 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
   std::vector<uint8_t> codes(size_t(kPageTokens) * size_t(segment.count));
   if (codec.scale_span == ScaleSpan::token) {
     for (int t = 0; t < kPageTokens; ++t) {
-      const Fitted fitted = fit_span(*segment.codebook, codec.scale_fit, y + t * dim + segment.first, segment.count, 1,
+      const Fitted fitted = fit_span(*segment.codebook, codec, y + t * dim + segment.first, segment.count, 1,
                                      codes.data() + t * segment.count);
-      halves(page, layout.scales)[index * kPageTokens + t] = fitted.scale;
+      if (codec.scale_format == ScaleFormat::log8) {
+        page[layout.scales + size_t(index * kPageTokens + t)] = std::byte(fitted.scale);
+      } else {
+        halves(page, layout.scales)[index * kPageTokens + t] = fitted.scale;
+      }
       if (codec.has_zero_point()) halves(page, layout.zeros)[index * kPageTokens + t] = fitted.zero;
     }
   } else {
     uint8_t column[kBlockTokens];
     for (int block = 0; block < kBlocksPerPage; ++block)
       for (int c = 0; c < segment.count; ++c) {
-        const Fitted fitted = fit_span(*segment.codebook, codec.scale_fit,
-                                       y + block * kBlockTokens * dim + segment.first + c, kBlockTokens, dim, column);
+        const Fitted fitted = fit_span(*segment.codebook, codec, y + block * kBlockTokens * dim + segment.first + c,
+                                       kBlockTokens, dim, column);
         halves(page, layout.scales)[block * dim + segment.first + c] = fitted.scale;
         if (codec.has_zero_point()) halves(page, layout.zeros)[block * dim + segment.first + c] = fitted.zero;
         for (int t = 0; t < kBlockTokens; ++t)
@@ -134,7 +153,7 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
 
 void remove_mean(const SideLayout& layout, float* y, std::byte* page) {
   const int dim = layout.mapped_dim();
-  for (int c = 0; c < layout.dim(); ++c) {
+  for (int c = 0; c < layout.mean_dim(); ++c) {
     double sum = 0;
     for (int t = 0; t < kPageTokens; ++t) sum += double(y[t * dim + c]);
     const uint16_t stored = float_to_f16(float(sum / kPageTokens));
@@ -144,12 +163,19 @@ void remove_mean(const SideLayout& layout, float* y, std::byte* page) {
   }
 }
 
+float stored_scale(const SideLayout& layout, int index, const std::byte* page, int t, int channel) {
+  if (layout.codec.scale_span == ScaleSpan::channel)
+    return f16_to_float(layout.channel_scales(page, t / kBlockTokens)[channel]);
+  if (layout.codec.scale_format == ScaleFormat::log8)
+    return f16_to_float(log_scale_values()[layout.log_scales(page, index)[t]]);
+  return f16_to_float(layout.token_scales(page, index)[t]);
+}
+
 float decoded(const SideLayout& layout, int index, const std::byte* page, int t, int c, int code) {
   const SegmentLayout& segment = layout.segments[size_t(index)];
   const bool by_token = layout.codec.scale_span == ScaleSpan::token;
   const int block = t / kBlockTokens;
-  const float scale = f16_to_float(by_token ? layout.token_scales(page, index)[t]
-                                            : layout.channel_scales(page, block)[segment.first + c]);
+  const float scale = stored_scale(layout, index, page, t, segment.first + c);
   const float zero = !layout.codec.has_zero_point()
                          ? 0.0f
                          : f16_to_float(by_token ? layout.token_zeros(page, index)[t]
@@ -206,16 +232,18 @@ void encode_signs(const SideLayout& layout, int index, const ChannelMap& map, co
 
 }  // namespace
 
-void encode_page(const SideLayout& layout, const float* x, std::byte* page) {
-  encode_page(layout, loudest_channels(layout, x), x, page);
+void encode_page(const SideLayout& layout, int head, const float* x, std::byte* page) {
+  encode_page(layout, head, loudest_channels(layout, x), x, page);
 }
 
-void encode_page(const SideLayout& layout, const ChannelOrder& order, const float* x, std::byte* page) {
+void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const float* x, std::byte* page) {
   const int dim = layout.dim(), stride = layout.mapped_dim();
-  const ChannelMap map(layout, order);
+  const ChannelMap map(layout, head, order);
   std::vector<float> y(size_t(kPageTokens) * size_t(stride), 0.0f);
   for (int t = 0; t < kPageTokens; ++t) map.rotate(x + t * dim, y.data() + t * stride);
   if (layout.codec.center) remove_mean(layout, y.data(), page);
+  if (layout.fitted)
+    for (int t = 0; t < kPageTokens; ++t) (*layout.fitted)[size_t(head)].clip_outliers(y.data() + t * stride);
   if (!order.empty()) std::memcpy(page + layout.order, order.data(), order.size());
   for (int i = 0; i < int(layout.segments.size()); ++i) {
     if (layout.segments[size_t(i)].signs) {
@@ -230,14 +258,19 @@ void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* 
   for (int i = 0; i < int(layout.segments.size()); ++i) decode_segment(layout, i, page, y);
   if (!layout.codec.center) return;
   for (int t = 0; t < kPageTokens; ++t)
-    for (int c = 0; c < layout.dim(); ++c) y[t * layout.mapped_dim() + c] += f16_to_float(layout.means(page)[c]);
+    for (int c = 0; c < layout.mean_dim(); ++c) y[t * layout.mapped_dim() + c] += f16_to_float(layout.means(page)[c]);
 }
 
-void decode_page(const SideLayout& layout, const std::byte* page, float* x) {
-  const ChannelMap map(layout, channel_order(layout, page));
+void decode_page(const SideLayout& layout, int head, const std::byte* page, float* x) {
+  const ChannelMap map(layout, head, channel_order(layout, page));
+  const int dim = layout.dim();
   std::vector<float> y(size_t(kPageTokens) * size_t(layout.mapped_dim()));
   decode_page_mapped(layout, page, y.data());
-  for (int t = 0; t < kPageTokens; ++t) map.transpose(y.data() + t * layout.mapped_dim(), x + t * layout.dim());
+  for (int t = 0; t < kPageTokens; ++t) {
+    map.inverse(y.data() + t * layout.mapped_dim(), x + t * dim);
+    if (const float* mean = map.mean())
+      for (int c = 0; c < dim; ++c) x[t * dim + c] += mean[c];
+  }
 }
 
 float offset_ratio(int dim, const float* x) {

@@ -12,15 +12,15 @@
 namespace kvasir {
 
 // x is [64 tokens, dim], finite. page has layout.bytes bytes. A pure function of x, the codec and the channel order,
-// which all pages of a head share; without one the page decides it.
-void encode_page(const SideLayout& layout, const float* x, std::byte* page);
-void encode_page(const SideLayout& layout, const ChannelOrder& order, const float* x, std::byte* page);
+// which all pages of a head share; without one the page decides it. `head`: the KV head, which fitted maps differ by.
+void encode_page(const SideLayout& layout, int head, const float* x, std::byte* page);
+void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const float* x, std::byte* page);
 
-// y^ in the mapped basis, mean included: [64 tokens, mapped_dim].
+// y^ in the mapped basis, the page's mean included: [64 tokens, mapped_dim].
 void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* y);
 
-// x^ = T^T y^: [64 tokens, dim].
-void decode_page(const SideLayout& layout, const std::byte* page, float* x);
+// x^ = T^-1 y^, and the mean of a fitted map: [64 tokens, dim].
+void decode_page(const SideLayout& layout, int head, const std::byte* page, float* x);
 
 // Norm of the page's mean over the root-mean-square deviation from it: how much `center` protected.
 // Maps are orthogonal, so the basis doesn't matter. x is [64, dim].

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "kvasir/error.h"
 #include "transform/rotation.h"
@@ -55,7 +56,7 @@ double sign_scale_of(const Codec& codec) {
 
 std::vector<RotatedRun> runs_of(const Codec& codec) {
   std::vector<RotatedRun> runs;
-  if (codec.map == MapKind::identity) return runs;
+  if (codec.map == MapKind::identity || codec.map == MapKind::fitted) return runs;
   const auto add = [&](int first, int count) {
     runs.push_back({first, count, &Rotation::of(rotation_kind(codec), count, rotation_seed(codec))});
   };
@@ -74,7 +75,8 @@ constexpr uint8_t mask(int width) {
 
 }  // namespace
 
-SideLayout::SideLayout(const Codec& codec) : codec(codec) {
+SideLayout::SideLayout(const Codec& codec, std::shared_ptr<const FittedMaps> maps)
+    : codec(codec), fitted(std::move(maps)) {
   int next = 0;
   for (const Segment& segment : codec.segments) {
     const bool is_raw = segment.bits == 16;
@@ -92,8 +94,13 @@ SideLayout::SideLayout(const Codec& codec) : codec(codec) {
     bytes += size_t(kPageTokens) * size_t(segment.count) * size_t(segment.bits) / 8;
     segments.push_back(out);
   }
-  if (next != codec.mapped_dim() || (next != codec.dim && next != 2 * codec.dim))
+  const bool fitted_dims = codec.map == MapKind::fitted && next <= codec.dim;
+  if (next != codec.mapped_dim() || (next != codec.dim && next != 2 * codec.dim && !fitted_dims))
     throw Error(ErrorCode::internal, "codec " + codec.name + ": segments must cover all channels");
+  if (fitted)
+    for (const FittedMap& map : *fitted)
+      if (map.dim != codec.dim || map.mapped_dim != next)
+        throw Error(ErrorCode::internal, "codec " + codec.name + ": a fitted map of the wrong size");
   runs = runs_of(codec);
   projection = projection_of(codec);
   if (projection != nullptr) sign_scale = sign_scale_of(codec);
@@ -101,11 +108,11 @@ SideLayout::SideLayout(const Codec& codec) : codec(codec) {
                       : codec.scale_span == ScaleSpan::token ? segments.size() * kPageTokens
                                                              : size_t(kBlocksPerPage) * size_t(codec.dim);
   scales = bytes;
-  bytes += 2 * span;
+  bytes += codec.scale_format == ScaleFormat::log8 ? span : 2 * span;
   zeros = bytes;
   if (codec.has_zero_point()) bytes += 2 * span;
   mean = bytes;
-  if (codec.center) bytes += 2 * size_t(codec.dim);
+  if (codec.center) bytes += 2 * size_t(mean_dim());
   order = bytes;
   if (codec.sort_channels) bytes += order_bytes(codec.dim);
 }

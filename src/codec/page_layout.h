@@ -19,16 +19,19 @@
 //
 // Raw segments (16 bit): [64 tokens][count] halves.
 // Scales and zero points (f16): ScaleSpan::token: [segments][64 tokens]; ScaleSpan::channel: [2 blocks][dim].
-// Mean (f16): [dim], in the mapped basis (signs of a residual have none).
+// ScaleFormat::log8: scales are bytes, [segments][64 tokens].
+// Mean (f16): [mean_dim], in the mapped basis (signs of a residual have none).
 // Channel order (Codec::sort_channels): bit c % 8 of byte c / 8 says whether channel c belongs to the first segment.
 // The order is fixed, whatever the vector length of the machine: pages are written to disk and read elsewhere.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/half.h"
+#include "codec/fitted_map.h"
 #include "kvasir/codec.h"
 #include "quant/codebook.h"
 
@@ -72,20 +75,27 @@ struct SideLayout {
   Codec codec;
   std::vector<SegmentLayout> segments;
   std::vector<RotatedRun> runs;                       // of channels in their order; empty if the map is the identity
+  std::shared_ptr<const FittedMaps> fitted;           // one map per KV head; null unless MapKind::fitted
   const Rotation* projection = nullptr;               // S of residual_sign
   double sign_scale = 0;                              // what a sign stands for, over the residual's norm
   size_t scales = 0, zeros = 0, mean = 0, order = 0;  // offsets; meaningful where the codec has them
   size_t bytes = 0;                                   // bytes_per_page(codec)
 
-  explicit SideLayout(const Codec& codec);
+  // `fitted` belongs to codecs with MapKind::fitted.
+  explicit SideLayout(const Codec& codec, std::shared_ptr<const FittedMaps> fitted = {});
   SideLayout() = default;
 
   int dim() const { return codec.dim; }
   int mapped_dim() const { return codec.mapped_dim(); }
+  // Channels of the page's mean: those of the map, without the signs of a residual.
+  int mean_dim() const { return codec.map == MapKind::fitted ? codec.mapped_dim() : codec.dim; }
   bool raw() const { return codec.raw(); }
   // f16 arrays in a page.
   const uint16_t* token_scales(const std::byte* page, int segment) const {
     return halves(page, scales) + segment * kPageTokens;
+  }
+  const uint8_t* log_scales(const std::byte* page, int segment) const {
+    return reinterpret_cast<const uint8_t*>(page + scales) + segment * kPageTokens;
   }
   const uint16_t* token_zeros(const std::byte* page, int segment) const {
     return halves(page, zeros) + segment * kPageTokens;

@@ -129,9 +129,13 @@ const std::vector<std::pair<std::string, Make>>& table() {
   return rows;
 }
 
+constexpr std::string_view kFittedNames[] = {"oscar2",    "spectral2",   "spectral2.5",
+                                             "spectral3", "spectral3.5", "spectral4"};
+
 std::string joined_names() {
   std::string names;
   for (const std::string& name : codec_names()) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string_view name : kFittedNames) names += ", " + std::string(name);
   return names;
 }
 
@@ -143,9 +147,21 @@ std::vector<std::string> codec_names() {
   return names;
 }
 
+std::vector<std::string> fitted_codec_names() {
+  return {std::begin(kFittedNames), std::end(kFittedNames)};
+}
+
+bool is_fitted_codec(std::string_view name) {
+  return std::ranges::find(kFittedNames, name.substr(0, name.find(':'))) != std::end(kFittedNames);
+}
+
 Codec make_codec(std::string_view name, Side side, int dim) {
   const size_t colon = std::min(name.find(':'), name.size());
   const std::string_view method = name.substr(0, colon);
+  if (is_fitted_codec(name))
+    throw Error(ErrorCode::unsupported, "codec " + std::string(method) +
+                                            " is fitted to a model: give --calibration FILE, which kvasir calibrate "
+                                            "writes");
   const auto row = std::find_if(table().begin(), table().end(), [&](const auto& r) { return r.first == method; });
   if (row == table().end())
     throw Error(ErrorCode::not_found,

@@ -34,11 +34,11 @@ PageSums measure_page(const SideLayout& layout, const float* x, uint64_t seed) {
   std::vector<std::byte> page(layout.bytes);
   std::vector<float> decoded(size_t(kPageTokens) * size_t(dim)), mean(size_t(dim), 0.0f),
       mapped_mean(size_t(layout.mapped_dim()), 0.0f);
-  encode_page(layout, x, page.data());
-  decode_page(layout, page.data(), decoded.data());
+  encode_page(layout, 0, x, page.data());
+  decode_page(layout, 0, page.data(), decoded.data());
   if (layout.codec.center) {
     for (int c = 0; c < dim; ++c) mapped_mean[size_t(c)] = f16_to_float(layout.means(page.data())[c]);
-    ChannelMap(layout, channel_order(layout, page.data())).transpose(mapped_mean.data(), mean.data());
+    ChannelMap(layout, 0, channel_order(layout, page.data())).inverse(mapped_mean.data(), mean.data());
   }
   PageSums sums;
   SplitMix random(seed);

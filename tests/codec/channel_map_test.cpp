@@ -31,8 +31,8 @@ std::vector<float> rows(uint64_t seed, float factor) {
 double relative_error(const SideLayout& layout, const std::vector<float>& x) {
   std::vector<std::byte> page(layout.bytes);
   std::vector<float> y(x.size());
-  encode_page(layout, x.data(), page.data());
-  decode_page(layout, page.data(), y.data());
+  encode_page(layout, 0, x.data(), page.data());
+  decode_page(layout, 0, page.data(), y.data());
   double error = 0, energy = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     error += (double(x[i]) - double(y[i])) * (double(x[i]) - double(y[i]));
@@ -70,11 +70,11 @@ TEST(ChannelOrder, IsWrittenIntoThePageAndTakenOver) {
   const std::vector<float> first = rows(3, 10), second = rows(4, 1);
   const ChannelOrder order = loudest_channels(layout, first.data());
   std::vector<std::byte> page(layout.bytes);
-  encode_page(layout, order, second.data(), page.data());
+  encode_page(layout, 0, order, second.data(), page.data());
   EXPECT_EQ(channel_order(layout, page.data()), order);
   EXPECT_NE(loudest_channels(layout, second.data()), order);
   std::vector<float> y(second.size());
-  decode_page(layout, page.data(), y.data());
+  decode_page(layout, 0, page.data(), y.data());
   double error = 0;
   for (size_t i = 0; i < y.size(); ++i) error += std::pow(double(y[i]) - double(second[i]), 2);
   EXPECT_LT(error / double(y.size()), 0.04) << "another head's order costs bits, not the page";
@@ -94,10 +94,10 @@ TEST(ChannelMap, TransposeUndoesForwardForOrthogonalMaps) {
   for (float& value : x) value = float(random.normal());
   for (const char* name : {"turbo3", "turbo3:rotation=haar", "turbo3:seed=9", "turbo2.5", "kivi2", "turboprod1"}) {
     const SideLayout layout(make_codec(name, Side::key, kDim));
-    const ChannelMap map(layout, loudest_channels(layout, rows(7, 3).data()));
+    const ChannelMap map(layout, 0, loudest_channels(layout, rows(7, 3).data()));
     std::vector<float> y(size_t(layout.mapped_dim())), back(kDim);
-    map.forward(x.data(), y.data());
-    map.transpose(y.data(), back.data());
+    map.query(x.data(), y.data());
+    map.inverse(y.data(), back.data());
     for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(back[i], x[i], 1e-5) << name;
   }
 }
@@ -110,12 +110,12 @@ TEST(ChannelMap, ScoresMayBeTakenInTheMappedBasis) {
   for (const char* name : {"turbo2.5", "turboprod3", "turboprod3:projection=gaussian", "turboprod2:rotation=haar"}) {
     const SideLayout layout(make_codec(name, Side::key, kDim));
     std::vector<std::byte> page(layout.bytes);
-    encode_page(layout, rows(9, 3).data(), page.data());
+    encode_page(layout, 0, rows(9, 3).data(), page.data());
     std::vector<float> mapped_q(size_t(layout.mapped_dim())), mapped(size_t(kPageTokens) * size_t(layout.mapped_dim())),
         decoded(size_t(kPageTokens * kDim));
-    ChannelMap(layout, channel_order(layout, page.data())).forward(q.data(), mapped_q.data());
+    ChannelMap(layout, 0, channel_order(layout, page.data())).query(q.data(), mapped_q.data());
     decode_page_mapped(layout, page.data(), mapped.data());
-    decode_page(layout, page.data(), decoded.data());
+    decode_page(layout, 0, page.data(), decoded.data());
     for (int t = 0; t < kPageTokens; ++t) {
       double in_basis = 0, plain = 0;
       for (size_t c = 0; c < mapped_q.size(); ++c)

@@ -26,8 +26,8 @@ std::vector<float> gaussian(size_t count, uint64_t seed) {
 std::vector<float> round_trip(const SideLayout& layout, const std::vector<float>& x) {
   std::vector<std::byte> page(layout.bytes);
   std::vector<float> y(x.size());
-  encode_page(layout, x.data(), page.data());
-  decode_page(layout, page.data(), y.data());
+  encode_page(layout, 0, x.data(), page.data());
+  decode_page(layout, 0, page.data(), y.data());
   return y;
 }
 
@@ -119,8 +119,8 @@ TEST(PageCodec, EncodingIsAFunctionOfThePage) {
   const SideLayout layout(make_codec("turbo3", Side::key, 96));
   const auto x = gaussian(size_t(kPageTokens * 96), 7);
   std::vector<std::byte> a(layout.bytes, std::byte{0xaa}), b(layout.bytes, std::byte{0x55});
-  encode_page(layout, x.data(), a.data());
-  encode_page(layout, x.data(), b.data());
+  encode_page(layout, 0, x.data(), a.data());
+  encode_page(layout, 0, x.data(), b.data());
   EXPECT_EQ(a, b) << "every byte of a page is written";
 }
 

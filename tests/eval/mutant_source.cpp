@@ -33,8 +33,8 @@ void round_trip(const SideLayout& layout, uint16_t* rows) {
   std::vector<float> x(count);
   std::vector<std::byte> page(layout.bytes);
   for (size_t i = 0; i < count; ++i) x[i] = f16_to_float(rows[i]);
-  encode_page(layout, x.data(), page.data());
-  decode_page(layout, page.data(), x.data());
+  encode_page(layout, 0, x.data(), page.data());
+  decode_page(layout, 0, page.data(), x.data());
   for (size_t i = 0; i < count; ++i) rows[i] = float_to_f16(x[i]);
 }
 

@@ -1,0 +1,164 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/calibration.h"
+
+#include <charconv>
+#include <cmath>
+#include <deque>
+
+#include "base/safetensors.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+constexpr const char* kFormat = "kvasir calibration 1";
+constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
+
+// One named sum of a head, as the file holds it.
+struct Entry {
+  const char* name;
+  std::vector<double> HeadMoments::*sums;
+  Side side;
+  bool square;
+};
+constexpr Entry kEntries[] = {
+    {"key_sum", &HeadMoments::key_sum, Side::key, false},
+    {"value_sum", &HeadMoments::value_sum, Side::value, false},
+    {"key", &HeadMoments::key, Side::key, true},
+    {"query", &HeadMoments::query, Side::key, true},
+    {"value", &HeadMoments::value, Side::value, true},
+    {"weighted_value", &HeadMoments::weighted_value, Side::value, true},
+    {"output", &HeadMoments::output, Side::value, true},
+};
+
+int dim_of(const LayerMoments& layer, Side side) {
+  return side == Side::key ? layer.key_dim : layer.value_dim;
+}
+
+size_t stored_size(const Entry& entry, int dim) {
+  return entry.square ? size_t(dim) * size_t(dim + 1) / 2 : size_t(dim);
+}
+
+void append_triangle(const std::vector<double>& matrix, int dim, std::vector<double>& out) {
+  for (int i = 0; i < dim; ++i)
+    for (int j = 0; j <= i; ++j) out.push_back(matrix[size_t(i * dim + j)]);
+}
+
+std::vector<double> from_triangle(std::span<const double> stored, int dim) {
+  std::vector<double> matrix(size_t(dim) * size_t(dim));
+  size_t next = 0;
+  for (int i = 0; i < dim; ++i)
+    for (int j = 0; j <= i; ++j) matrix[size_t(i * dim + j)] = matrix[size_t(j * dim + i)] = stored[next++];
+  return matrix;
+}
+
+std::string prefix(size_t layer) {
+  return "layers." + std::to_string(layer) + ".";
+}
+
+[[noreturn]] void refuse(const SafetensorsFile& file, const std::string& what) {
+  throw Error(ErrorCode::corrupt,
+              file.path() + " is no calibration: " + what + "; make it again with kvasir calibrate");
+}
+
+int64_t whole_number(const SafetensorsFile& file, std::string_view key, int64_t least, int64_t most) {
+  const std::string& text = file.metadata(key);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    refuse(file, std::string(key) + " is '" + text + "'");
+  return value;
+}
+
+LayerMoments read_layer(const SafetensorsFile& file, size_t index) {
+  const std::span<const double> shape = file.values<double>(prefix(index) + "shape", {5});
+  for (const double number : shape.first(4))
+    if (!(number >= 1 && number <= 65536) || number != std::floor(number)) refuse(file, "a layer has no shape");
+  LayerMoments layer;
+  layer.key_dim = int(shape[0]);
+  layer.value_dim = int(shape[1]);
+  layer.group = int(shape[2]);
+  if (shape[3] > kMostHeads || !std::isfinite(shape[4])) refuse(file, "a layer has no shape");
+  layer.scale = float(shape[4]);
+  layer.heads.resize(size_t(shape[3]));
+  const auto heads = int64_t(layer.heads.size());
+  const std::span<const double> counts = file.values<double>(prefix(index) + "counts", {heads, 2});
+  for (size_t h = 0; h < layer.heads.size(); ++h) {
+    layer.heads[h].tokens = counts[2 * h];
+    layer.heads[h].queries = counts[2 * h + 1];
+    if (!(counts[2 * h] > 0 && counts[2 * h + 1] > 0)) refuse(file, "a head has seen no tokens");
+  }
+  for (const Entry& entry : kEntries) {
+    const int dim = dim_of(layer, entry.side);
+    const size_t size = stored_size(entry, dim);
+    const std::span<const double> stored = file.values<double>(prefix(index) + entry.name, {heads, int64_t(size)});
+    for (const double number : stored)
+      if (!std::isfinite(number)) refuse(file, "it holds numbers that aren't finite");
+    for (size_t h = 0; h < layer.heads.size(); ++h) {
+      const std::span<const double> own = stored.subspan(h * size, size);
+      layer.heads[h].*entry.sums = entry.square ? from_triangle(own, dim) : std::vector<double>(own.begin(), own.end());
+    }
+  }
+  return layer;
+}
+
+}  // namespace
+
+void save_calibration(const Calibration& calibration, const std::string& path) {
+  SafetensorsWriter writer;
+  writer.set_metadata("format", kFormat);
+  writer.set_metadata("model", calibration.model);
+  writer.set_metadata("name", calibration.name);
+  writer.set_metadata("text", calibration.text);
+  writer.set_metadata("text_hash", calibration.text_hash);
+  writer.set_metadata("tokens", std::to_string(calibration.tokens));
+  writer.set_metadata("window", std::to_string(calibration.window));
+  writer.set_metadata("skip", std::to_string(calibration.skip));
+  writer.set_metadata("layers", std::to_string(calibration.layers.size()));
+  std::deque<std::vector<double>> kept;  // until save()
+  for (size_t i = 0; i < calibration.layers.size(); ++i) {
+    const LayerMoments& layer = calibration.layers[i];
+    const auto heads = int64_t(layer.heads.size());
+    kept.push_back(
+        {double(layer.key_dim), double(layer.value_dim), double(layer.group), double(heads), double(layer.scale)});
+    writer.add(prefix(i) + "shape", {5}, kept.back());
+    kept.emplace_back();
+    for (const HeadMoments& head : layer.heads) kept.back().insert(kept.back().end(), {head.tokens, head.queries});
+    writer.add(prefix(i) + "counts", {heads, 2}, kept.back());
+    for (const Entry& entry : kEntries) {
+      const int dim = dim_of(layer, entry.side);
+      kept.emplace_back();
+      for (const HeadMoments& head : layer.heads) {
+        const std::vector<double>& sums = head.*entry.sums;
+        if (entry.square) {
+          append_triangle(sums, dim, kept.back());
+        } else {
+          kept.back().insert(kept.back().end(), sums.begin(), sums.end());
+        }
+      }
+      writer.add(prefix(i) + entry.name, {heads, int64_t(stored_size(entry, dim))}, kept.back());
+    }
+  }
+  writer.save(path);
+}
+
+Calibration load_calibration(const std::string& path) {
+  const SafetensorsFile file(path);
+  const auto format = file.metadata().find("format");
+  if (format == file.metadata().end() || format->second != kFormat)
+    refuse(file, "its format isn't '" + std::string(kFormat) + "'");
+  Calibration calibration;
+  calibration.model = file.metadata("model");
+  calibration.name = file.metadata("name");
+  calibration.text = file.metadata("text");
+  calibration.text_hash = file.metadata("text_hash");
+  calibration.tokens = whole_number(file, "tokens", 1, int64_t(1) << 50);
+  calibration.window = int(whole_number(file, "window", 1, 1 << 30));
+  calibration.skip = int(whole_number(file, "skip", 0, 1 << 30));
+  const int64_t layers = whole_number(file, "layers", 1, kMostLayers);
+  for (int64_t i = 0; i < layers; ++i) calibration.layers.push_back(read_layer(file, size_t(i)));
+  return calibration;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,34 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A calibration: the moments of one model over one text, and what is needed to make them again. Every fitted codec
+// starts here, so one file serves them all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/moments.h"
+
+namespace kvasir {
+
+struct Calibration {
+  std::string model;  // Model::fingerprint
+  std::string name;   // the model's own name, for messages
+  std::string text;   // what was read, in words
+  std::string text_hash;
+  int64_t tokens = 0;  // that were read, in windows
+  int window = 0;      // tokens of one window, each starting at position 0
+  int skip = 0;        // first tokens of each window that don't count
+  std::vector<LayerMoments> layers;
+
+  bool operator==(const Calibration&) const = default;
+};
+
+// A safetensors file, written in one step. Matrices are stored as their lower triangles, in double.
+void save_calibration(const Calibration& calibration, const std::string& path);
+// Throws Error not_found, io, corrupt.
+Calibration load_calibration(const std::string& path);
+
+}  // namespace kvasir

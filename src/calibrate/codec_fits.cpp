@@ -1,0 +1,148 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/codec_fits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "calibrate/oscar_fit.h"
+#include "calibrate/spectral_fit.h"
+#include "codec/codec_options.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+// option=value pairs behind a name, taken one by one.
+class NameOptions {
+ public:
+  NameOptions(std::string_view name) : codec_(name.substr(0, name.find(':'))) {
+    std::string_view rest = name.substr(codec_.size());
+    while (!rest.empty()) {
+      rest.remove_prefix(1);
+      const std::string_view option = rest.substr(0, rest.find(':'));
+      rest.remove_prefix(option.size());
+      const size_t equals = option.find('=');
+      if (equals == std::string_view::npos || equals + 1 == option.size())
+        refuse("'" + std::string(option) + "' is no option with a value, as in scale=unbiased");
+      given_.emplace_back(option.substr(0, equals), option.substr(equals + 1));
+    }
+  }
+
+  const std::string& codec() const { return codec_; }
+
+  // The value given for an option, which then is used up; or `otherwise`.
+  std::string take(std::string_view option, std::string_view otherwise) {
+    std::string value(otherwise);
+    for (auto it = given_.begin(); it != given_.end();)
+      if (it->first == option) {
+        value = it->second;
+        it = given_.erase(it);
+      } else {
+        ++it;
+      }
+    return value;
+  }
+
+  template <class T>
+  T choose(std::string_view option, const std::vector<std::pair<std::string_view, T>>& choices) {
+    const std::string word = take(option, choices.front().first);
+    std::string known;
+    for (const auto& [name, value] : choices) {
+      if (name == word) return value;
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+    refuse(std::string(option) + "= takes " + known + "; got '" + word + "'");
+  }
+
+  double number(std::string_view option, double otherwise, double least, double most) {
+    const std::string word = take(option, "");
+    if (word.empty()) return otherwise;
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || !(value >= least && value <= most))
+      refuse(fmt::format("{}= takes a number from {} to {}; got '{}'", option, least, most, word));
+    return value;
+  }
+
+  // Fails on what nobody took; `rest` is what others may take.
+  std::string rest() const {
+    std::string text;
+    for (const auto& [option, value] : given_) text += (text.empty() ? "" : ":") + option + "=" + value;
+    return text;
+  }
+
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw Error(ErrorCode::invalid_argument, "codec " + codec_ + ": " + message);
+  }
+
+ private:
+  std::string codec_;
+  std::vector<std::pair<std::string, std::string>> given_;
+};
+
+OscarOptions oscar_options(NameOptions& given, Side side) {
+  OscarOptions options;
+  options.rotation = given.choose<OscarRotation>("rotation", {{"uhp", OscarRotation::uhp},
+                                                              {"uh", OscarRotation::uh},
+                                                              {"u", OscarRotation::u},
+                                                              {"h", OscarRotation::h},
+                                                              {"none", OscarRotation::none}});
+  options.values =
+      given.choose<OscarValues>("values", {{"proxy", OscarValues::proxy}, {"scores", OscarValues::scores}});
+  options.per_head = given.choose<bool>("heads", {{"shared", false}, {"own", true}});
+  options.center = given.choose<bool>("mean", {{"off", false}, {"on", true}});
+  const std::string clip = given.take("clip", "");
+  options.clip = oscar_clip(side);
+  if (clip == "off") {
+    options.clip = 0;
+  } else if (!clip.empty()) {
+    NameOptions one("oscar2:clip=" + clip);
+    options.clip = float(one.number("clip", 0, 0.5, 1));
+  }
+  options.group = int(given.number("group", 0, kCellChannels, 512));
+  if (options.group % kCellChannels != 0) given.refuse("group= takes a multiple of 8");
+  return options;
+}
+
+SpectralOptions spectral_options(NameOptions& given) {
+  SpectralOptions options;
+  const std::string bits = given.codec().substr(std::string_view("spectral").size());
+  std::from_chars(bits.data(), bits.data() + bits.size(), options.bits);
+  options.max_classes = int(given.number("classes", options.max_classes, 1, 16));
+  options.min_classes = int(given.number("least", options.min_classes, 1, 16));
+  return options;
+}
+
+}  // namespace
+
+CodecFits::CodecFits(Calibration calibration) : calibration_(std::move(calibration)) {}
+
+FittedCodec CodecFits::fit(std::string_view name, Side side, int layer) const {
+  const std::lock_guard lock(mutex_);
+  const auto key = std::make_tuple(std::string(name), side, layer);
+  auto found = made_.find(key);
+  if (found == made_.end()) found = made_.emplace(key, make(name, side, layer)).first;
+  return found->second;
+}
+
+FittedCodec CodecFits::make(std::string_view name, Side side, int layer) const {
+  const LayerMoments& moments = calibration_.layers.at(size_t(layer));
+  NameOptions given(name);
+  FittedCodec fitted = given.codec() == "oscar2" ? fit_oscar(moments, side, oscar_options(given, side))
+                                                 : fit_spectral(moments, side, spectral_options(given));
+  fitted.codec.name = given.codec();
+  if (!given.rest().empty()) apply_codec_options(given.rest(), fitted.codec);
+  fitted.codec.name = name;
+  return fitted;
+}
+
+std::string CodecFits::description() const {
+  return fmt::format("{} tokens of {}", calibration_.tokens, calibration_.text);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,28 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Moments as matrices. For *.cpp files of this room: everything above sees plain vectors.
+#pragma once
+
+#include <Eigen/Core>
+
+#include "calibrate/moments.h"
+
+namespace kvasir {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+// Means over tokens or queries, symmetric.
+Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head);  // centred
+Matrix key_moment(const LayerMoments& layer, const HeadMoments& head);      // about zero
+Matrix query_moment(const LayerMoments& layer, const HeadMoments& head);    // of s q, s the attention scale
+Matrix value_moment(const LayerMoments& layer, const HeadMoments& head);
+Matrix weighted_value_moment(const LayerMoments& layer, const HeadMoments& head);
+Matrix output_moment(const LayerMoments& layer, const HeadMoments& head);
+std::vector<float> key_mean(const HeadMoments& head);
+
+// m + ridge tr(m) / d I.
+Matrix with_ridge(const Matrix& m, double ridge);
+
+}  // namespace kvasir

@@ -1,0 +1,48 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a calibration remembers of a model: second moments of its queries, keys, values and attention outputs, per KV
+// head, summed in double. They grow with the head dim, not with the text, and every fit starts from them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kvasir/attention.h"
+
+namespace kvasir {
+
+// Sums over tokens, everything after RoPE and as attention uses it. Matrices are symmetric, whole, row by row.
+struct HeadMoments {
+  double tokens = 0;              // keys and values that were summed
+  double queries = 0;             // queries: tokens times query heads of the group
+  std::vector<double> key_sum;    // sum k [key_dim]
+  std::vector<double> value_sum;  // sum v [value_dim]
+  std::vector<double> key;        // sum k k^T [key_dim, key_dim]
+  std::vector<double> query;      // sum q q^T over the group's queries
+  std::vector<double> value;      // sum v v^T [value_dim, value_dim]
+  // sum w_t v_t v_t^T with w_t = k_t^T M k_t over its mean, M the second moment of the group's queries: the proxy for
+  // attention that OSCAR's authors ship (arXiv 2605.17757). M is that of the rows added in one call.
+  std::vector<double> weighted_value;
+  // sum o o^T over the group's attention outputs o = sum_t s_t v_t: exactly V^T S^T S V, the objective for values that
+  // the paper states.
+  std::vector<double> output;
+
+  bool operator==(const HeadMoments&) const = default;
+};
+
+struct LayerMoments {
+  int key_dim = 0, value_dim = 0, group = 0;
+  float scale = 1;
+  std::vector<HeadMoments> heads;  // KV heads
+
+  LayerMoments() = default;
+  explicit LayerMoments(const LayerGeometry& geometry);
+  bool operator==(const LayerMoments&) const = default;
+};
+
+// Adds the rows from `skip` on: the first tokens of a text are unlike the rest, and a sink window keeps them anyway.
+// The same sums for any number of threads.
+void add_moments(LayerMoments& moments, const AttentionRows& rows, int skip, int threads);
+
+}  // namespace kvasir

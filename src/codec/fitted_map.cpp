@@ -1,0 +1,62 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/fitted_map.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvasir {
+namespace {
+
+// y_j = <row j, x>, in four sums that the compiler can keep in a vector each.
+void times_rows(const std::vector<float>& rows, int count, int dim, const float* x, float* y) {
+  constexpr int kLanes = 16;
+  for (int j = 0; j < count; ++j) {
+    const float* row = rows.data() + size_t(j) * size_t(dim);
+    float sums[kLanes] = {};
+    int c = 0;
+    for (; c + kLanes <= dim; c += kLanes)
+      for (int l = 0; l < kLanes; ++l) sums[l] += row[c + l] * x[c + l];
+    float sum = 0;
+    for (; c < dim; ++c) sum += row[c] * x[c];
+    for (int l = 0; l < kLanes; ++l) sum += sums[l];
+    y[j] = sum;
+  }
+}
+
+}  // namespace
+
+void FittedMap::forward(const float* x, float* y) const {
+  if (mean.empty()) return times_rows(rows, mapped_dim, dim, x, y);
+  thread_local std::vector<float> centered;
+  centered.resize(size_t(dim));
+  for (int c = 0; c < dim; ++c) centered[size_t(c)] = x[c] - mean[size_t(c)];
+  times_rows(rows, mapped_dim, dim, centered.data(), y);
+}
+
+void FittedMap::query(const float* q, float* y) const {
+  times_rows(dual, mapped_dim, dim, q, y);
+}
+
+void FittedMap::inverse(const float* y, float* x) const {
+  thread_local std::vector<float> sum;
+  sum.assign(size_t(dim), 0.0f);
+  for (int j = 0; j < mapped_dim; ++j) {
+    const float* row = dual.data() + size_t(j) * size_t(dim);
+    for (int c = 0; c < dim; ++c) sum[size_t(c)] += y[j] * row[c];
+  }
+  std::copy(sum.begin(), sum.end(), x);
+}
+
+void FittedMap::clip_outliers(float* y) const {
+  if (clip <= 0) return;
+  const int rank = std::min(int(clip * float(mapped_dim)), mapped_dim - 1);
+  thread_local std::vector<float> magnitudes;
+  magnitudes.resize(size_t(mapped_dim));
+  for (int c = 0; c < mapped_dim; ++c) magnitudes[size_t(c)] = std::abs(y[c]);
+  std::nth_element(magnitudes.begin(), magnitudes.begin() + rank, magnitudes.end());
+  const float most = magnitudes[size_t(rank)];
+  for (int c = 0; c < mapped_dim; ++c) y[c] = std::clamp(y[c], -most, most);
+}
+
+}  // namespace kvasir
