@@ -64,7 +64,8 @@ struct CacheOptions {
   int sink = 64;                         // --sink
   int recent = 256;                      // --recent
   size_t budget = 0;                     // bytes the pool may hand out; 0 = no limit
-  // Makes the codecs that are fitted to the model (--calibration); needed if any is named.
+  std::string calibration;               // --calibration FILE; empty: the one kept for the model
+  // Makes the codecs that are fitted to the model; needed if any is named. Engines take it from `calibration`.
   std::shared_ptr<const FittedCodecs> fitted;
 };
 

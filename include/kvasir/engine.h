@@ -35,6 +35,10 @@ class Model {
   llama_model* handle() const;
   const llama_vocab* vocab() const;
   const std::string& path() const;
+  // Sixteen hex digits that tell models apart: the same for every weight quantization of one model, since it is made
+  // of names, shapes and the tensors that stay in F32 (norms, biases). host/model_fingerprint.h.
+  const std::string& fingerprint() const;
+  std::string name() const;          // general.name, or the file's
   std::string architecture() const;  // general.architecture
   std::string description() const;   // llama.cpp's one-line description
   int vocab_size() const;
@@ -65,6 +69,8 @@ struct EngineOptions {
   int64_t context = 4096;  // -c: most tokens of one sequence; beyond it decode throws context_full
   int micro_batch = 512;   // tokens of one llama_decode; llama.cpp's own cache is this long
   int threads = 2;
+  // Called for every layer of a micro-batch once its attention has run. Everything it is given lives until it returns.
+  std::function<void(int layer, const AttentionRows& rows)> observe;
 };
 
 // Tokens of one sequence in a batch.
@@ -77,6 +83,7 @@ struct EngineSpan {
 // A model with Kvasir's cache under it.
 class Engine {
  public:
+  // Codecs that are fitted to a model come from options.cache.fitted, or by host/fitted_codecs.h.
   // Throws Error: what Cache throws, and unsupported where the model's graph can't be taken over.
   Engine(std::shared_ptr<Model> model, EngineOptions options);
   ~Engine();

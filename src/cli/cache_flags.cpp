@@ -19,6 +19,7 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
   const std::string group = "Cache";
   std::string names;
   for (const std::string& name : codec_names()) names += ", " + name;
+  for (const std::string& name : fitted_codec_names()) names += ", " + name;
   command.add_option("--kv", flags.kv, "codec of keys and values, K[,V]: auto" + names)
       ->group(group)
       ->capture_default_str();
@@ -28,6 +29,10 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
   command.add_option("--sink", flags.sink, "first tokens kept in 16 bits")->group(group)->capture_default_str();
   command.add_option("--recent", flags.recent, "last tokens kept in 16 bits")->group(group)->capture_default_str();
   command.add_option("--kv-budget", flags.budget, "most bytes the cache may take, as in 512M or 2G")->group(group);
+  command
+      .add_option("--calibration", flags.calibration,
+                  "what kvasir calibrate wrote, for codecs that are fitted to the model; else the one kept for it")
+      ->group(group);
   command.add_flag("--no-protect", flags.no_protect, "leave out the codec's default protections")->group(group);
 }
 
@@ -39,6 +44,7 @@ CacheOptions cache_options_without_codecs(const CacheFlags& flags) {
   options.sink = flags.sink;
   options.recent = flags.recent;
   options.protect = !flags.no_protect;
+  options.calibration = flags.calibration;
   if (!flags.layers.empty()) as_argument([&] { parse_kv_layers(flags.layers, options); });
   if (!flags.budget.empty()) options.budget = parse_bytes(flags.budget, "--kv-budget");
   return options;

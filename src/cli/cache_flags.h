@@ -19,6 +19,7 @@ struct CacheFlags {
   std::string type_k, type_v;  // -ctk, -ctv: one side of --kv
   std::string layers;          // --kv-layers
   std::string budget;          // --kv-budget
+  std::string calibration;     // --calibration
   int sink = CacheOptions().sink, recent = CacheOptions().recent;
   bool no_protect = false;
 

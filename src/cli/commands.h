@@ -13,15 +13,16 @@ class App;
 
 namespace kvasir::cli {
 
-void add_run(CLI::App& program);      // run.cpp: generate text
-void add_chat(CLI::App& program);     // chat.cpp: talk in the terminal
-void add_plan(CLI::App& program);     // plan.cpp: what the cache will take
-void add_eval(CLI::App& program);     // eval.cpp: `eval kld` and what the next line adds to it
-void add_eval_suite(CLI::App& eval);  // suite.cpp: `eval suite`
-void add_report(CLI::App& program);   // report.cpp: a page of a suite's results
-void add_distort(CLI::App& program);  // distort.cpp: a codec's error against theory
-void add_bench(CLI::App& program);    // bench.cpp: `bench attention`, `bench end-to-end`
-void add_vector(CLI::App& program);   // vector.cpp: the vector index, `vector build` and what follows
-void add_demo(CLI::App& program);     // demo.cpp: one table for a newcomer
+void add_run(CLI::App& program);        // run.cpp: generate text
+void add_chat(CLI::App& program);       // chat.cpp: talk in the terminal
+void add_plan(CLI::App& program);       // plan.cpp: what the cache will take
+void add_eval(CLI::App& program);       // eval.cpp: `eval kld` and what the next line adds to it
+void add_eval_suite(CLI::App& eval);    // suite.cpp: `eval suite`
+void add_report(CLI::App& program);     // report.cpp: a page of a suite's results
+void add_calibrate(CLI::App& program);  // calibrate.cpp: moments of a model, for fitted codecs
+void add_distort(CLI::App& program);    // distort.cpp: a codec's error against theory
+void add_bench(CLI::App& program);      // bench.cpp: `bench attention`, `bench end-to-end`
+void add_vector(CLI::App& program);     // vector.cpp: the vector index, `vector build` and what follows
+void add_demo(CLI::App& program);       // demo.cpp: one table for a newcomer
 
 }  // namespace kvasir::cli

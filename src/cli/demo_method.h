@@ -16,10 +16,10 @@ namespace kvasir::cli {
 struct DemoPlan {
   std::string model = "smollm2-f32";  // F32 weights: twice as fast to prefill on these CPUs as 4-bit ones, and no
                                       // rounding of activations blurs the comparison
-  int64_t tokens = 6000;  // of the document, at least
-  int scored = 256;       // predictions at its end that are compared with those of f16
-  int generate = 64;      // tokens to generate
-  int threads = 0;        // 0: all
+  int64_t tokens = 6000;              // of the document, at least
+  int scored = 256;                   // predictions at its end that are compared with those of f16
+  int generate = 64;                  // tokens to generate
+  int threads = 0;                    // 0: all
 };
 
 // The logits of the f16 run, row after row, in a file without a name: kept in memory they would hide what the caches

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
+#include "host/fitted_codecs.h"
 #include "host/plan_geometry.h"
 #include "kvasir/engine.h"
 
@@ -61,9 +62,10 @@ void plan(const PlanFlags& flags) {
   if (flags.model.empty()) throw Error(ErrorCode::invalid_argument, kNoModel);
   if (flags.context < 1 || flags.context > INT32_MAX)
     throw Error(ErrorCode::invalid_argument, fmt::format("-c takes 1 to {} tokens, got {}", INT32_MAX, flags.context));
-  const CacheOptions options = cache_options(flags.cache);
+  CacheOptions options = cache_options(flags.cache);
   const size_t memory = flags.memory.empty() ? 0 : parse_bytes(flags.memory, "--memory");
   const std::string path = resolve_model(flags.model, note);
+  options = with_fitted_codecs(std::move(options), path);
   const Geometry geometry = geometry_from_gguf(path);
   const CacheSize size = plan_size(geometry, options, flags.context);
   const Parts parts = parts_of(geometry, options, flags.context);

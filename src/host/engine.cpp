@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/attention_node.h"
+#include "host/fitted_codecs.h"
 #include "host/llama_log.h"
 #include "host/micro_batch.h"
 #include "host/token_batch.h"
@@ -39,12 +40,17 @@ void check_options(const Model& model, const EngineOptions& options) {
   }
 }
 
+EngineOptions with_fits(const Model& model, EngineOptions options) {
+  options.cache = with_fitted_codecs(std::move(options.cache), model.path());
+  return options;
+}
+
 }  // namespace
 
 struct Engine::Impl {
   Impl(std::shared_ptr<Model> model_, EngineOptions options_)
       : model(std::move(model_)),
-        options((check_options(*model, options_), std::move(options_))),
+        options(with_fits(*model, (check_options(*model, options_), std::move(options_)))),
         attention(AttentionOptions::from_environment(options.threads)),
         cache(model->geometry(), options.cache),
         batch(options.micro_batch),
@@ -93,8 +99,14 @@ struct Engine::Impl {
     }
     seen[size_t(node.layer)] = true;
     require_half_cache(node);
-    attend(cache, node.layer, buffers.q(node), buffers.k(node), buffers.v(node), spans, buffers.result(node),
-           attention);
+    const HeadsView q = buffers.q(node), k = buffers.k(node), v = buffers.v(node);
+    float* const out = buffers.result(node);
+    attend(cache, node.layer, q, k, v, spans, out, attention);
+    if (options.observe) {
+      const LayerGeometry& layer = cache.geometry().layers[size_t(node.layer)];
+      options.observe(node.layer,
+                      {q, k, v, {out, int64_t(layer.heads) * layer.value_dim, layer.value_dim}, int(node.tokens)});
+    }
     buffers.store_result(node);
   }
 

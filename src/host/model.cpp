@@ -11,6 +11,7 @@
 #include "host/geometry.h"
 #include "host/llama_log.h"
 #include "host/loaded_model.h"
+#include "host/model_fingerprint.h"
 #include "host/supported_models.h"
 #include "kvasir/engine.h"
 #include "kvasir/error.h"
@@ -82,6 +83,7 @@ struct Model::Impl {
   std::string path;
   DryPassResult dry;
   std::string chat_template;
+  std::string fingerprint;
 };
 
 Model::Model() : impl_(std::make_unique<Impl>()) {}
@@ -92,6 +94,7 @@ std::shared_ptr<Model> Model::load(const std::string& path, std::function<void(f
   Impl& impl = *model->impl_;
   impl.path = path;
   impl.model = load_llama_model(path, true, progress);
+  impl.fingerprint = model_fingerprint(path);
   impl.dry = dry_pass(impl.model.get());
   if (const char* text = llama_model_chat_template(impl.model.get(), nullptr)) impl.chat_template = text;
   return model;
@@ -105,6 +108,12 @@ const llama_vocab* Model::vocab() const {
 }
 const std::string& Model::path() const {
   return impl_->path;
+}
+const std::string& Model::fingerprint() const {
+  return impl_->fingerprint;
+}
+std::string Model::name() const {
+  return metadata(handle(), "general.name").value_or(path());
 }
 std::string Model::architecture() const {
   return metadata(handle(), "general.architecture").value_or("unknown");

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "host/llama_log.h"
+#include "host/model_files.h"
 #include "kvasir/engine.h"
 #include "kvasir/error.h"
 
@@ -25,14 +26,7 @@ constexpr std::array<std::string_view, 4> kSmallModels = {"smollm2", "gemma3-270
 constexpr std::string_view kFullSuffix = "-f32";
 
 fs::path models_folder() {
-  if (const char* folder = std::getenv("KVASIR_CACHE_DIR"); folder != nullptr && *folder != '\0') {
-    return fs::path(folder) / "models";
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') {
-    throw Error(ErrorCode::not_found, "neither KVASIR_CACHE_DIR nor HOME is set, so there is no folder of models");
-  }
-  return fs::path(home) / ".cache" / "kvasir" / "models";
+  return cache_folder() / "models";
 }
 
 // Writes `source` with F32 weights to `target`: to a name of this process first, then renamed, so that a copy that was
@@ -62,6 +56,14 @@ bool looks_like_path(const std::string& name) {
 }
 
 }  // namespace
+
+fs::path cache_folder() {
+  if (const char* folder = std::getenv("KVASIR_CACHE_DIR"); folder != nullptr && *folder != '\0') return folder;
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0')
+    throw Error(ErrorCode::not_found, "neither KVASIR_CACHE_DIR nor HOME is set, so there is no folder of models");
+  return fs::path(home) / ".cache" / "kvasir";
+}
 
 std::string resolve_model(const std::string& name_or_path, const std::function<void(const std::string&)>& progress) {
   if (looks_like_path(name_or_path)) {

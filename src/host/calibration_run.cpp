@@ -1,0 +1,111 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host/calibration_run.h"
+
+#include <fmt/format.h>
+#include <llama.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/checksum.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// Windows of equal length; the first token of each is the one that the model starts texts with.
+std::vector<Tokens> cut_windows(const Model& model, const std::string& text, const CalibrationOptions& options) {
+  const bool has_bos = llama_vocab_get_add_bos(model.vocab()) && model.bos() >= 0;
+  const Tokens all = model.tokenize(text, false, false);
+  const int64_t own = options.window - (has_bos ? 1 : 0);
+  const int64_t count =
+      std::min<int64_t>(int64_t(all.size()) / own, std::max<int64_t>(1, options.tokens / options.window));
+  if (count == 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the text has {} tokens, less than one window of {}; give a longer text or --window",
+                            all.size(), options.window));
+  std::vector<Tokens> windows;
+  for (int64_t i = 0; i < count; ++i) {
+    Tokens& window = windows.emplace_back();
+    if (has_bos) window.push_back(model.bos());
+    window.insert(window.end(), all.begin() + i * own, all.begin() + (i + 1) * own);
+  }
+  return windows;
+}
+
+void check(const CalibrationOptions& options) {
+  if (options.window < 64)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--window takes 64 or more tokens, got {}", options.window));
+  if (options.skip < 0 || options.skip >= options.window)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--skip takes 0 to {} tokens, got {}", options.window - 1, options.skip));
+  if (options.tokens < options.window)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--tokens must hold one window of {} or more, got {}", options.window, options.tokens));
+}
+
+// An empty calibration with everything known before the first window.
+Calibration start(const Model& model, const std::string& text, const CalibrationOptions& options) {
+  Calibration calibration;
+  calibration.model = model.fingerprint();
+  calibration.name = model.name();
+  calibration.text = options.text_name;
+  calibration.text_hash = fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
+  calibration.window = options.window;
+  calibration.skip = options.skip;
+  for (const LayerGeometry& layer : model.geometry().layers) calibration.layers.emplace_back(layer);
+  return calibration;
+}
+
+// What a run that was stopped left, if it was this very run.
+Calibration resume(Calibration fresh, const CalibrationOptions& options) {
+  if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return fresh;
+  Calibration left = load_calibration(options.checkpoint);
+  const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
+                    left.skip == fresh.skip && left.layers.size() == fresh.layers.size() &&
+                    left.tokens % left.window == 0;
+  return same ? left : fresh;
+}
+
+}  // namespace
+
+Calibration run_calibration(const std::shared_ptr<Model>& model, const std::string& text,
+                            const CalibrationOptions& options) {
+  check(options);
+  const std::vector<Tokens> windows = cut_windows(*model, text, options);
+  Calibration calibration = resume(start(*model, text, options), options);
+  const auto done = size_t(calibration.tokens / calibration.window);
+
+  int fed = 0;  // tokens of the window before the current micro-batch
+  EngineOptions engine_options;
+  engine_options.cache.key = engine_options.cache.value = "f16";
+  engine_options.context = options.window;
+  engine_options.micro_batch = std::min(options.micro_batch, options.window);
+  engine_options.threads = options.threads;
+  engine_options.observe = [&](int layer, const AttentionRows& rows) {
+    add_moments(calibration.layers[size_t(layer)], rows, std::max(0, options.skip - fed), options.threads);
+  };
+  Engine engine(model, engine_options);
+  const auto begin = std::chrono::steady_clock::now();
+  for (size_t i = done; i < windows.size(); ++i) {
+    const SequenceId sequence = engine.cache().create();
+    for (fed = 0; fed < options.window; fed += engine_options.micro_batch) {
+      const int count = std::min(engine_options.micro_batch, options.window - fed);
+      engine.decode(sequence, std::span(windows[i]).subspan(size_t(fed), size_t(count)));
+      if (options.progress)
+        options.progress(int64_t(i) * options.window + fed + count, int64_t(windows.size()) * options.window);
+    }
+    engine.cache().remove(sequence);
+    calibration.tokens += options.window;
+    if (!options.checkpoint.empty() && i + 1 < windows.size()) save_calibration(calibration, options.checkpoint);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    if (options.most_seconds > 0 && seconds.count() > options.most_seconds) break;
+  }
+  return calibration;
+}
+
+}  // namespace kvasir

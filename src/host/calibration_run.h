@@ -1,0 +1,36 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The run behind `kvasir calibrate`: a text goes through the model in windows, each with an empty cache, and the
+// moments of every layer are summed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/calibration.h"
+#include "kvasir/engine.h"
+
+namespace kvasir {
+
+struct CalibrationOptions {
+  int64_t tokens = 16384;  // at most; whole windows
+  int window = 2048;
+  int skip = 16;            // first tokens of a window that don't count; they stay in the sink window
+  double most_seconds = 0;  // stop after the window that passes it; 0: no limit
+  int micro_batch = 512;
+  int threads = 2;
+  std::string checkpoint;  // where sums are kept after every window, so that a stopped run goes on; empty: nowhere
+  std::string text_name;   // for the record
+  std::function<void(int64_t done, int64_t total)> progress;  // tokens
+};
+
+// Deterministic: the same sums wherever it was stopped, for any number of threads.
+// Throws Error invalid_argument (a text shorter than a window), what Engine throws, io for the checkpoint.
+Calibration run_calibration(const std::shared_ptr<Model>& model, const std::string& text,
+                            const CalibrationOptions& options);
+
+}  // namespace kvasir

@@ -1,0 +1,63 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host/fitted_codecs.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "host/model_files.h"
+#include "host/model_fingerprint.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+
+namespace fs = std::filesystem;
+
+bool names_fitted_codec(const CacheOptions& options) {
+  bool named = is_fitted_codec(options.key) || is_fitted_codec(options.value);
+  for (const LayerOverride& rule : options.overrides)
+    named = named || is_fitted_codec(rule.key) || is_fitted_codec(rule.value);
+  return named;
+}
+
+std::string kept_calibration_path(const std::string& fingerprint) {
+  return (cache_folder() / "calibrations" / (fingerprint + ".safetensors")).string();
+}
+
+std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const std::string& model_path) {
+  // Fits take a second to make: one set for all caches of this process, as long as the file stays as it is.
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, fs::file_time_type>, std::shared_ptr<const CodecFits>> known;
+  if (!fs::exists(file)) throw Error(ErrorCode::not_found, fmt::format("there is no calibration `{}`", file));
+  const std::lock_guard lock(mutex);
+  auto& fits = known[{file, fs::last_write_time(file)}];
+  if (!fits) fits = std::make_shared<const CodecFits>(load_calibration(file));
+  const std::string fingerprint = model_fingerprint(model_path);
+  if (fits->calibration().model != fingerprint)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the calibration `{}` was made with {} ({}), not with this model ({}); make one with "
+                            "kvasir calibrate",
+                            file, fits->calibration().name, fits->calibration().model, fingerprint));
+  return fits;
+}
+
+CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
+  if (options.fitted || !names_fitted_codec(options)) return options;
+  std::string file = options.calibration;
+  if (file.empty()) {
+    file = kept_calibration_path(model_fingerprint(model_path));
+    if (!fs::exists(file))
+      throw Error(ErrorCode::not_found,
+                  fmt::format("codec {} is fitted to the model, and there is no calibration of this one yet: run "
+                              "kvasir calibrate -m MODEL, or give --calibration FILE",
+                              is_fitted_codec(options.key) ? options.key : options.value));
+  }
+  options.fitted = calibration_fits(file, model_path);
+  return options;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,29 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the codecs that are fitted to a model come from: the file of --calibration, or the one that is kept for the
+// model in the cache folder.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "calibrate/codec_fits.h"
+#include "kvasir/cache.h"
+
+namespace kvasir {
+
+bool names_fitted_codec(const CacheOptions& options);
+
+// The options with `fitted` set if a codec needs it. `model_path`: the GGUF.
+// Throws Error: not_found (no calibration: the message says how to make one), invalid_argument (one of another model),
+// corrupt.
+CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path);
+
+// Loads a calibration and checks that it was made with this model; the same file is read once.
+std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const std::string& model_path);
+
+// KVASIR_CACHE_DIR/calibrations/<fingerprint>.safetensors, whether it is there or not.
+std::string kept_calibration_path(const std::string& fingerprint);
+
+}  // namespace kvasir
