@@ -195,17 +195,6 @@ void write_block(const TinyModel& model, int layer, GgufWriter& file) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "kvasir_test_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("can't make a temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 void write_tiny_gguf(const TinyModel& model, const std::string& path) {
   GgufWriter file(model.seed);
   write_metadata(model, file);
