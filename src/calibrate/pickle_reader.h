@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickles that torch.save writes for dictionaries of float tensors, and no others. A pickle is a program; this
-// reader knows the twenty instructions that such a file has and three names, gives their results as data, and refuses
+// reader knows the 23 instructions that such a file has and three names, gives their results as data, and refuses
 // everything else. It calls nothing and its memory is bounded by the pickle's size.
 #pragma once
 
