@@ -24,11 +24,14 @@ struct Entry {
 };
 constexpr Entry kEntries[] = {
     {"key_sum", &HeadMoments::key_sum, Side::key, false},
+    {"attended_key_sum", &HeadMoments::attended_key_sum, Side::key, false},
     {"value_sum", &HeadMoments::value_sum, Side::value, false},
     {"key", &HeadMoments::key, Side::key, true},
+    {"attended_key", &HeadMoments::attended_key, Side::key, true},
     {"query", &HeadMoments::query, Side::key, true},
     {"value", &HeadMoments::value, Side::value, true},
-    {"weighted_value", &HeadMoments::weighted_value, Side::value, true},
+    {"attended_value", &HeadMoments::attended_value, Side::value, true},
+    {"proxy_value", &HeadMoments::proxy_value, Side::value, true},
     {"output", &HeadMoments::output, Side::value, true},
 };
 
@@ -83,11 +86,15 @@ LayerMoments read_layer(const SafetensorsFile& file, size_t index) {
   layer.scale = float(shape[4]);
   layer.heads.resize(size_t(shape[3]));
   const auto heads = int64_t(layer.heads.size());
-  const std::span<const double> counts = file.values<double>(prefix(index) + "counts", {heads, 2});
+  const std::span<const double> counts = file.values<double>(prefix(index) + "counts", {heads, 4});
   for (size_t h = 0; h < layer.heads.size(); ++h) {
-    layer.heads[h].tokens = counts[2 * h];
-    layer.heads[h].queries = counts[2 * h + 1];
-    if (!(counts[2 * h] > 0 && counts[2 * h + 1] > 0)) refuse(file, "a head has seen no tokens");
+    HeadMoments& head = layer.heads[h];
+    head.tokens = counts[4 * h];
+    head.queries = counts[4 * h + 1];
+    head.attention = counts[4 * h + 2];
+    head.squares = counts[4 * h + 3];
+    for (const double count : counts.subspan(4 * h, 4))
+      if (!(count > 0 && std::isfinite(count))) refuse(file, "a head has seen no tokens");
   }
   for (const Entry& entry : kEntries) {
     const int dim = dim_of(layer, entry.side);
@@ -124,8 +131,9 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
         {double(layer.key_dim), double(layer.value_dim), double(layer.group), double(heads), double(layer.scale)});
     writer.add(prefix(i) + "shape", {5}, kept.back());
     kept.emplace_back();
-    for (const HeadMoments& head : layer.heads) kept.back().insert(kept.back().end(), {head.tokens, head.queries});
-    writer.add(prefix(i) + "counts", {heads, 2}, kept.back());
+    for (const HeadMoments& head : layer.heads)
+      kept.back().insert(kept.back().end(), {head.tokens, head.queries, head.attention, head.squares});
+    writer.add(prefix(i) + "counts", {heads, 4}, kept.back());
     for (const Entry& entry : kEntries) {
       const int dim = dim_of(layer, entry.side);
       kept.emplace_back();

@@ -12,13 +12,16 @@ Matrix mean_of(const std::vector<double>& sums, int dim, double count) {
 
 }  // namespace
 
-Matrix key_moment(const LayerMoments& layer, const HeadMoments& head) {
-  return mean_of(head.key, layer.key_dim, head.tokens);
-}
-
 Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head) {
   const Vector mean = Eigen::Map<const Vector>(head.key_sum.data(), layer.key_dim) / head.tokens;
-  return key_moment(layer, head) - mean * mean.transpose();
+  return mean_of(head.key, layer.key_dim, head.tokens) - mean * mean.transpose();
+}
+
+Matrix attended_key_covariance(const LayerMoments& layer, const HeadMoments& head) {
+  const Vector mean = Eigen::Map<const Vector>(head.key_sum.data(), layer.key_dim) / head.tokens;
+  const Vector attended = Eigen::Map<const Vector>(head.attended_key_sum.data(), layer.key_dim) / head.attention;
+  return mean_of(head.attended_key, layer.key_dim, head.attention) - attended * mean.transpose() -
+         mean * attended.transpose() + mean * mean.transpose();
 }
 
 Matrix query_moment(const LayerMoments& layer, const HeadMoments& head) {
@@ -29,8 +32,12 @@ Matrix value_moment(const LayerMoments& layer, const HeadMoments& head) {
   return mean_of(head.value, layer.value_dim, head.tokens);
 }
 
-Matrix weighted_value_moment(const LayerMoments& layer, const HeadMoments& head) {
-  return mean_of(head.weighted_value, layer.value_dim, head.tokens);
+Matrix attended_value_moment(const LayerMoments& layer, const HeadMoments& head) {
+  return mean_of(head.attended_value, layer.value_dim, head.squares);
+}
+
+Matrix proxy_value_moment(const LayerMoments& layer, const HeadMoments& head) {
+  return mean_of(head.proxy_value, layer.value_dim, head.tokens);
 }
 
 Matrix output_moment(const LayerMoments& layer, const HeadMoments& head) {

@@ -14,11 +14,12 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
 // Means over tokens or queries, symmetric.
-Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head);  // centred
-Matrix key_moment(const LayerMoments& layer, const HeadMoments& head);      // about zero
-Matrix query_moment(const LayerMoments& layer, const HeadMoments& head);    // of s q, s the attention scale
+Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head);           // about its mean
+Matrix attended_key_covariance(const LayerMoments& layer, const HeadMoments& head);  // of attended keys about the mean
+Matrix query_moment(const LayerMoments& layer, const HeadMoments& head);             // of s q, s the attention scale
 Matrix value_moment(const LayerMoments& layer, const HeadMoments& head);
-Matrix weighted_value_moment(const LayerMoments& layer, const HeadMoments& head);
+Matrix attended_value_moment(const LayerMoments& layer, const HeadMoments& head);
+Matrix proxy_value_moment(const LayerMoments& layer, const HeadMoments& head);
 Matrix output_moment(const LayerMoments& layer, const HeadMoments& head);
 std::vector<float> key_mean(const HeadMoments& head);
 

@@ -8,23 +8,29 @@
 #include <cstdint>
 #include <vector>
 
-#include "kvasir/attention.h"
+#include "kvasir/cache.h"
 
 namespace kvasir {
 
-// Sums over tokens, everything after RoPE and as attention uses it. Matrices are symmetric, whole, row by row.
+// Sums over tokens, everything after RoPE and as attention uses it. Matrices are symmetric, whole, row by row. With
+// p_qt the attention that query q pays to token t, over the group's queries of the same window:
 struct HeadMoments {
-  double tokens = 0;              // keys and values that were summed
-  double queries = 0;             // queries: tokens times query heads of the group
-  std::vector<double> key_sum;    // sum k [key_dim]
-  std::vector<double> value_sum;  // sum v [value_dim]
-  std::vector<double> key;        // sum k k^T [key_dim, key_dim]
-  std::vector<double> query;      // sum q q^T over the group's queries
-  std::vector<double> value;      // sum v v^T [value_dim, value_dim]
-  // sum w_t v_t v_t^T with w_t = k_t^T M k_t over its mean, M the second moment of the group's queries: the proxy for
-  // attention that OSCAR's authors ship (arXiv 2605.17757). M is that of the rows added in one call.
-  std::vector<double> weighted_value;
-  // sum o o^T over the group's attention outputs o = sum_t s_t v_t: exactly V^T S^T S V, the objective for values that
+  double tokens = 0;                     // keys and values that were summed
+  double queries = 0;                    // queries: tokens times query heads of the group
+  double attention = 0;                  // sum of a_t = sum_q p_qt over those tokens
+  double squares = 0;                    // sum of b_t = sum_q p_qt^2
+  std::vector<double> key_sum;           // sum k [key_dim]
+  std::vector<double> attended_key_sum;  // sum a_t k_t
+  std::vector<double> value_sum;         // sum v [value_dim]
+  std::vector<double> key;               // sum k k^T [key_dim, key_dim]
+  std::vector<double> attended_key;      // sum a_t k_t k_t^T
+  std::vector<double> query;             // sum q q^T over the group's queries
+  std::vector<double> value;             // sum v v^T [value_dim, value_dim]
+  std::vector<double> attended_value;    // sum b_t v_t v_t^T: errors of tokens are independent, so their squares add
+  // sum w_t v_t v_t^T with w_t = k_t^T M k_t over its mean, M the second moment of the window's queries: the proxy for
+  // attention that OSCAR's authors ship (arXiv 2605.17757).
+  std::vector<double> proxy_value;
+  // sum o o^T over the group's attention outputs o = sum_t p_t v_t: exactly V^T S^T S V, the objective for values that
   // the paper states.
   std::vector<double> output;
 
@@ -40,9 +46,5 @@ struct LayerMoments {
   explicit LayerMoments(const LayerGeometry& geometry);
   bool operator==(const LayerMoments&) const = default;
 };
-
-// Adds the rows from `skip` on: the first tokens of a text are unlike the rest, and a sink window keeps them anyway.
-// The same sums for any number of threads.
-void add_moments(LayerMoments& moments, const AttentionRows& rows, int skip, int threads);
 
 }  // namespace kvasir

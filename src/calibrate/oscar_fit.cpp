@@ -16,7 +16,7 @@ namespace {
 // What an error of this side is weighed by.
 Matrix objective(const LayerMoments& layer, const HeadMoments& head, Side side, OscarValues values) {
   if (side == Side::key) return query_moment(layer, head);
-  return values == OscarValues::proxy ? weighted_value_moment(layer, head) : output_moment(layer, head);
+  return values == OscarValues::proxy ? proxy_value_moment(layer, head) : output_moment(layer, head);
 }
 
 // Sylvester's, over sqrt(dim).

@@ -23,8 +23,14 @@ struct Spectrum {
   std::vector<float> mean;
 };
 
-Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head) {
-  const Matrix data = with_ridge(key_covariance(layer, head), kDataRidge);
+// (1 - share) a + share b.
+Matrix blend(const Matrix& a, const Matrix& b, double share) {
+  return (1 - share) * a + share * b;
+}
+
+Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, double attended) {
+  const Matrix data =
+      with_ridge(blend(key_covariance(layer, head), attended_key_covariance(layer, head), attended), kDataRidge);
   const Matrix metric = with_ridge(query_moment(layer, head), kQueryRidge);
   const Eigen::SelfAdjointEigenSolver<Matrix> of_metric(metric);
   const Vector root = of_metric.eigenvalues().cwiseMax(0).cwiseSqrt();
@@ -42,8 +48,9 @@ Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head) {
   return spectrum;
 }
 
-Spectrum value_spectrum(const LayerMoments& layer, const HeadMoments& head) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(value_moment(layer, head));
+Spectrum value_spectrum(const LayerMoments& layer, const HeadMoments& head, double attended) {
+  const Eigen::SelfAdjointEigenSolver<Matrix> solver(
+      blend(value_moment(layer, head), attended_value_moment(layer, head), attended));
   Spectrum spectrum;
   spectrum.rows = solver.eigenvectors().rowwise().reverse().transpose();
   spectrum.dual = spectrum.rows;
@@ -93,7 +100,8 @@ FittedCodec fit_spectral(const LayerMoments& layer, Side side, const SpectralOpt
   std::vector<Spectrum> spectra;
   std::vector<double> total(size_t(dim), 0.0);
   for (const HeadMoments& head : layer.heads) {
-    spectra.push_back(side == Side::key ? key_spectrum(layer, head) : value_spectrum(layer, head));
+    spectra.push_back(side == Side::key ? key_spectrum(layer, head, options.attended)
+                                        : value_spectrum(layer, head, options.attended));
     for (int j = 0; j < dim; ++j) total[size_t(j)] += spectra.back().variance[size_t(j)];
   }
   ClassBudget budget;

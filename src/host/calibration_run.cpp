@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/checksum.h"
+#include "calibrate/window_moments.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -80,26 +81,29 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::stri
   Calibration calibration = resume(start(*model, text, options), options);
   const auto done = size_t(calibration.tokens / calibration.window);
 
-  int fed = 0;  // tokens of the window before the current micro-batch
+  std::vector<WindowMoments> current;  // of each layer
+  for (const LayerGeometry& layer : model->geometry().layers) current.emplace_back(layer, options.window, options.skip);
   EngineOptions engine_options;
   engine_options.cache.key = engine_options.cache.value = "f16";
   engine_options.context = options.window;
   engine_options.micro_batch = std::min(options.micro_batch, options.window);
   engine_options.threads = options.threads;
   engine_options.observe = [&](int layer, const AttentionRows& rows) {
-    add_moments(calibration.layers[size_t(layer)], rows, std::max(0, options.skip - fed), options.threads);
+    current[size_t(layer)].add(rows, options.threads);
   };
   Engine engine(model, engine_options);
   const auto begin = std::chrono::steady_clock::now();
   for (size_t i = done; i < windows.size(); ++i) {
     const SequenceId sequence = engine.cache().create();
-    for (fed = 0; fed < options.window; fed += engine_options.micro_batch) {
+    for (int fed = 0; fed < options.window; fed += engine_options.micro_batch) {
       const int count = std::min(engine_options.micro_batch, options.window - fed);
       engine.decode(sequence, std::span(windows[i]).subspan(size_t(fed), size_t(count)));
       if (options.progress)
         options.progress(int64_t(i) * options.window + fed + count, int64_t(windows.size()) * options.window);
     }
     engine.cache().remove(sequence);
+    for (size_t layer = 0; layer < current.size(); ++layer)
+      current[layer].finish(calibration.layers[layer], options.threads);
     calibration.tokens += options.window;
     if (!options.checkpoint.empty() && i + 1 < windows.size()) save_calibration(calibration, options.checkpoint);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

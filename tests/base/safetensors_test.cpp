@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/half.h"
 #include "kvasir/error.h"
+#include "tests/base/file_bytes.h"
 #include "tests/base/temporary_folder.h"
 
 namespace kvasir {
@@ -20,13 +20,8 @@ class Safetensors : public testing::Test {
  protected:
   std::string path() const { return folder_.file("x.safetensors"); }
 
-  std::string content() const {
-    const MappedFile file(path());
-    return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-  }
-  void write(const std::string& bytes) const {
-    std::ofstream(path(), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
-  }
+  std::string content() const { return test::read_bytes(path()); }
+  void write(const std::string& bytes) const { test::write_bytes(path(), bytes); }
   // A file of this header, as long as it says, and that many bytes of data.
   void write(const std::string& header, size_t data) const {
     const uint64_t length = header.size();
@@ -210,34 +205,27 @@ TEST_F(Safetensors, DamageIsFoundOrHarmless) {
   const std::string whole = content();
   uint64_t length = 0;
   std::memcpy(&length, whole.data(), sizeof length);
-  for (size_t size = 0; size < whole.size(); ++size) {
-    write(whole.substr(0, size));
-    EXPECT_NE(fault(), "") << "cut to " << size;
-  }
   size_t sum_of_data = 0;
   for (size_t at = 8 + size_t(length); at < whole.size(); ++at) sum_of_data += uint8_t(whole[at]);
   int read = 0;
-  for (size_t at = 0; at < 8 + size_t(length); ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string damaged = whole;
-      damaged[at] = char(damaged[at] ^ (1 << bit));
-      write(damaged);
-      try {
-        const SafetensorsFile file(path());
-        size_t bytes = 0, sum = 0;
-        for (const auto& [name, view] : file.tensors()) {
-          bytes += view.bytes.size();
-          for (const std::byte value : view.bytes) sum += size_t(value);
-        }
-        EXPECT_EQ(bytes, whole.size() - 8 - length) << at << ":" << bit;
-        EXPECT_EQ(sum, sum_of_data) << at << ":" << bit;
-        ++read;
-      } catch (const Error& error) {
-        EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported) << error.what();
+  test::with_every_flip(path(), 8 + size_t(length), test::Bits::all, [&](size_t at) {
+    try {
+      const SafetensorsFile file(path());
+      size_t bytes = 0, sum = 0;
+      for (const auto& [name, view] : file.tensors()) {
+        bytes += view.bytes.size();
+        for (const std::byte value : view.bytes) sum += size_t(value);
       }
+      EXPECT_EQ(bytes, whole.size() - 8 - length) << at;
+      EXPECT_EQ(sum, sum_of_data) << at;
+      ++read;
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported) << error.what();
     }
-  }
+  });
   EXPECT_GT(read, 0);  // letters of names
+  EXPECT_EQ(content(), whole);
+  test::with_every_cut(path(), 1, [&](size_t size) { EXPECT_NE(fault(), "") << "cut to " << size; });
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One window of text in one layer on its way into the moments: keys and values are kept until the window is over, since
+// only then is it known how much attention each token got.
+#pragma once
+
+#include <vector>
+
+#include "attention/kernels.h"
+#include "calibrate/moments.h"
+#include "kvasir/attention.h"
+
+namespace kvasir {
+
+class WindowMoments {
+ public:
+  // `window`: most tokens. The first `skip` don't count, neither as keys nor as queries: the first tokens of a text are
+  // unlike the rest, and a sink window keeps them anyway. Attention to them is computed, so the rest gets what is left.
+  WindowMoments(const LayerGeometry& geometry, int window, int skip);
+
+  // The next rows, in order. Sums don't depend on the number of threads.
+  void add(const AttentionRows& rows, int threads);
+  // Adds the window to the moments and starts the next.
+  void finish(LayerMoments& moments, int threads);
+
+ private:
+  struct Head {
+    std::vector<float> keys, values;         // [tokens, dim]
+    std::vector<float> key_tiles;            // [tokens / 64][key_dim][64]
+    std::vector<double> attention, squares;  // [tokens]
+    std::vector<double> query, output;       // sums over this window's queries
+  };
+  void add_head(const AttentionRows& rows, int head);
+  void attend(const AttentionRows& rows, int head, int query_head);
+  void finish_head(HeadMoments& moments, const Head& head) const;
+
+  const LayerGeometry& geometry_;
+  const Kernels& kernels_;
+  const int window_, skip_;
+  int tokens_ = 0;
+  std::vector<Head> heads_;
+};
+
+}  // namespace kvasir
