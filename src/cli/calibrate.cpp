@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "host/calibration_run.h"
 #include "host/fitted_codecs.h"
+#include "host/self_text.h"
 
 namespace kvasir::cli {
 namespace {
@@ -22,8 +23,11 @@ struct CalibrateFlags {
   std::vector<std::string> files;
   std::string out;
   CalibrationOptions run;
+  uint64_t seed = 1;
   bool json = false;
 };
+
+constexpr int kSelfTextLength = 1024;  // tokens of each text that the model writes
 
 std::string joined_texts(const std::vector<std::string>& files) {
   std::string text;
@@ -35,6 +39,7 @@ std::string joined_texts(const std::vector<std::string>& files) {
 }
 
 std::string text_name(const std::vector<std::string>& files) {
+  if (files.empty()) return "what the model wrote itself";
   std::string name = std::filesystem::path(files.front()).filename().string();
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
   return name;
@@ -59,7 +64,14 @@ void calibrate(CalibrateFlags flags) {
     if (!bar) bar = std::make_unique<ProgressBar>("calibrating", total);
     bar->set(done);
   };
-  const Calibration calibration = run_calibration(model, text, flags.run);
+  if (flags.files.empty()) flags.run.window = std::min(flags.run.window, kSelfTextLength);
+  const Calibration calibration =
+      flags.files.empty()
+          ? run_calibration(model,
+                            write_texts(model, int(flags.run.tokens / flags.run.window), flags.run.window, flags.seed,
+                                        flags.run.threads, flags.run.progress),
+                            flags.run)
+          : run_calibration(model, text, flags.run);
   if (bar) bar->clear();
   save_calibration(calibration, out);
   std::filesystem::remove(flags.run.checkpoint);
@@ -77,7 +89,8 @@ void calibrate(CalibrateFlags flags) {
               {"text", calibration.text},
               {"text_hash", calibration.text_hash},
               {"window", calibration.window},
-              {"skip", calibration.skip},
+              {"sink", calibration.sink},
+              {"recent", calibration.recent},
               {"seconds", watch.seconds()},
               {"peak_rss", peak_resident_bytes()}});
 }
@@ -89,11 +102,13 @@ void add_calibrate(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("calibrate", "read a text and keep what codecs that are fitted to the model need");
   add_model_flags(*command, flags->model);
-  command->add_option("-f,--file", flags->files, "texts to read");
+  command->add_option("-f,--file", flags->files, "texts to read; without any the model writes its own");
   command->add_option("-o,--output", flags->out, "where to write; else where --kv finds it by itself");
   command->add_option("--tokens", flags->run.tokens, "most tokens to read")->capture_default_str();
   command->add_option("--window", flags->run.window, "tokens that are read at a time")->capture_default_str();
-  command->add_option("--skip", flags->run.skip, "first tokens of a window that don't count")->capture_default_str();
+  command->add_option("--sink", flags->run.sink, "first tokens of a window, which don't count")->capture_default_str();
+  command->add_option("--recent", flags->run.recent, "last tokens up to a query, which don't count for it")
+      ->capture_default_str();
   command->add_option("--seconds", flags->run.most_seconds, "stop after this time; 0: no limit")->capture_default_str();
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags] { calibrate(*flags); });
