@@ -65,6 +65,7 @@ struct CacheOptions {
   int recent = 256;                      // --recent
   size_t budget = 0;                     // bytes the pool may hand out; 0 = no limit
   std::string calibration;               // --calibration FILE; empty: the one kept for the model
+  std::string rotations;                 // --rotations K_FILE[,V_FILE] for oscar2; empty: the calibration's own
   // Makes the codecs that are fitted to the model; needed if any is named. Engines take it from `calibration`.
   std::shared_ptr<const FittedCodecs> fitted;
 };

@@ -20,6 +20,7 @@ struct CacheFlags {
   std::string layers;          // --kv-layers
   std::string budget;          // --kv-budget
   std::string calibration;     // --calibration
+  std::string rotations;       // --rotations
   int sink = CacheOptions().sink, recent = CacheOptions().recent;
   bool no_protect = false;
 

@@ -8,11 +8,14 @@
 #include <filesystem>
 #include <memory>
 
+#include "calibrate/oscar_fit.h"
 #include "cli/commands.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 #include "host/calibration_run.h"
 #include "host/fitted_codecs.h"
+#include "host/model_fingerprint.h"
+#include "host/rotation_files.h"
 
 namespace kvasir::cli {
 namespace {
@@ -21,6 +24,9 @@ struct CalibrateFlags {
   ModelFlags model;
   std::vector<std::string> files;
   std::string out;
+  std::string calibration;  // to export from, without a run
+  std::string rotations;    // to export to
+  bool per_head = false;
   CalibrationOptions run;
   bool json = false;
 };
@@ -40,9 +46,52 @@ std::string text_name(const std::vector<std::string>& files) {
   return name;
 }
 
-void calibrate(CalibrateFlags flags) {
+void check_flags(const CalibrateFlags& flags) {
   check_model_flags(flags.model);
-  if (flags.files.empty()) throw Error(ErrorCode::invalid_argument, "no text: -f takes files to read, or - for stdin");
+  if (!flags.rotations.empty()) rotation_format(flags.rotations);
+  if (flags.rotations.empty() && (flags.per_head || !flags.calibration.empty()))
+    throw Error(ErrorCode::invalid_argument,
+                std::string(flags.per_head ? "--per-head" : "--calibration") + " goes with --export-rotations OUT");
+  if (!flags.calibration.empty() && !flags.files.empty())
+    throw Error(ErrorCode::invalid_argument,
+                "-f makes a calibration and --calibration takes one that is there; leave one of them out");
+  if (flags.files.empty() && flags.rotations.empty())
+    throw Error(ErrorCode::invalid_argument, "no text: -f takes files to read, or - for stdin");
+}
+
+void export_rotations(const CalibrateFlags& flags, const Calibration& calibration) {
+  write_rotations(std::vector{oscar_rotation_set(calibration.layers, Side::key, flags.per_head),
+                              oscar_rotation_set(calibration.layers, Side::value, flags.per_head)},
+                  flags.rotations);
+  if (!flags.json)
+    fmt::print("{} layers, rotations of keys and values, {}: {}\n", calibration.layers.size(),
+               flags.per_head ? "one a KV head" : "shared by a layer's heads", flags.rotations);
+}
+
+// From a calibration that is there: the model's file is looked at, not loaded.
+void export_kept(const CalibrateFlags& flags) {
+  if (flags.model.model.empty()) throw Error(ErrorCode::invalid_argument, kNoModel);
+  const std::string model = resolve_model(flags.model.model, note);
+  const std::string file =
+      flags.calibration.empty() ? kept_calibration_path(model_fingerprint(model)) : flags.calibration;
+  if (flags.calibration.empty() && !std::filesystem::exists(file))
+    throw Error(ErrorCode::not_found,
+                "no calibration of this model is kept: -f takes files to make one from, --calibration names another");
+  const std::shared_ptr<const Calibration> calibration = calibration_fits(file, model)->calibration();
+  export_rotations(flags, *calibration);
+  if (flags.json)
+    print_json({{"layers", calibration->layers.size()},
+                {"file", file},
+                {"rotations", flags.rotations},
+                {"per_head", flags.per_head},
+                {"model", model},
+                {"fingerprint", calibration->model},
+                {"text", calibration->text}});
+}
+
+void calibrate(CalibrateFlags flags) {
+  check_flags(flags);
+  if (flags.files.empty()) return export_kept(flags);
   const std::string text = joined_texts(flags.files);
   const std::shared_ptr<Model> model = load_model(flags.model);
   const std::string out = flags.out.empty() ? kept_calibration_path(model->fingerprint()) : flags.out;
@@ -66,20 +115,26 @@ void calibrate(CalibrateFlags flags) {
   if (!flags.json) {
     fmt::print("{} layers, {} tokens of {} in {:.0f} s: {}\n", calibration.layers.size(), calibration.tokens,
                calibration.text, watch.seconds(), out);
-    return;
   }
-  print_json({{"layers", calibration.layers.size()},
-              {"tokens", calibration.tokens},
-              {"file", out},
-              {"bytes", std::filesystem::file_size(out)},
-              {"model", model->path()},
-              {"fingerprint", calibration.model},
-              {"text", calibration.text},
-              {"text_hash", calibration.text_hash},
-              {"window", calibration.window},
-              {"skip", calibration.skip},
-              {"seconds", watch.seconds()},
-              {"peak_rss", peak_resident_bytes()}});
+  if (!flags.rotations.empty()) export_rotations(flags, calibration);
+  if (!flags.json) return;
+  Json result = {{"layers", calibration.layers.size()},
+                 {"tokens", calibration.tokens},
+                 {"file", out},
+                 {"bytes", std::filesystem::file_size(out)},
+                 {"model", model->path()},
+                 {"fingerprint", calibration.model},
+                 {"text", calibration.text},
+                 {"text_hash", calibration.text_hash},
+                 {"window", calibration.window},
+                 {"skip", calibration.skip},
+                 {"seconds", watch.seconds()},
+                 {"peak_rss", peak_resident_bytes()}};
+  if (!flags.rotations.empty()) {
+    result["rotations"] = flags.rotations;
+    result["per_head"] = flags.per_head;
+  }
+  print_json(result);
 }
 
 }  // namespace
@@ -95,6 +150,12 @@ void add_calibrate(CLI::App& program) {
   command->add_option("--window", flags->run.window, "tokens that are read at a time")->capture_default_str();
   command->add_option("--skip", flags->run.skip, "first tokens of a window that don't count")->capture_default_str();
   command->add_option("--seconds", flags->run.most_seconds, "stop after this time; 0: no limit")->capture_default_str();
+  command->add_option("--export-rotations", flags->rotations,
+                      "also write the rotations of oscar2, as .safetensors or .gguf; without -f from the calibration "
+                      "that is there");
+  command->add_option("--calibration", flags->calibration,
+                      "export from this one; else from the one kept for the model");
+  command->add_flag("--per-head", flags->per_head, "export a rotation for each KV head, not one a layer");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags] { calibrate(*flags); });
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/oscar_fit.h"
 #include "tests/calibrate/rotation_samples.h"
 #include "tests/calibrate/sample_layer.h"
 
@@ -113,6 +114,92 @@ TEST(CodecFits, RefuseWhatTheyDontKnow) {
   }
   EXPECT_NE(fault("oscar2:rotation=uph").find("uhp, uh, u, h, none"), std::string::npos);
   EXPECT_NE(fault("spectral3:bytes=1"), "");  // holds no class
+}
+
+Geometry sample_geometry() {
+  Geometry geometry;
+  geometry.layers.assign(2, kShape);
+  return geometry;
+}
+
+GivenRotations sample_given(bool keys, bool values, int heads = 0) {
+  GivenRotations given;
+  if (keys) given.key = test::sample_rotations({.dim = 64, .heads = heads});
+  if (values) given.value = test::sample_rotations({.side = Side::value, .dim = 32, .heads = heads});
+  given.source = "`r.gguf`";
+  return given;
+}
+
+// What a calibration writes into a file and reads back is what it would have used itself.
+TEST(CodecFits, TakeRotationsFromFiles) {
+  for (const bool per_head : {false, true}) {
+    GivenRotations given;
+    given.key = oscar_rotation_set(sample_calibration().layers, Side::key, per_head);
+    given.value = oscar_rotation_set(sample_calibration().layers, Side::value, per_head);
+    EXPECT_NO_THROW(validate(*given.key, "keys"));
+    EXPECT_NO_THROW(validate(*given.value, "values"));
+    EXPECT_EQ(given.key->objective, "qqt_r_h_pbr");
+    EXPECT_EQ(given.value->objective, "sst_r_h_pbr");
+    const CodecFits bare(sample_geometry(), given);
+    const std::string own = per_head ? "oscar2:heads=own" : "oscar2";
+    for (const Side side : {Side::key, Side::value})
+      for (const int layer : {0, 1})
+        for (const size_t head : {0, 1}) {
+          const FittedMap got = bare.fit("oscar2", side, layer).maps->at(head);
+          const FittedMap expected = fits().fit(own, side, layer).maps->at(head);
+          EXPECT_EQ(got.rows, expected.rows);
+          EXPECT_EQ(got.clip, expected.clip);
+        }
+  }
+}
+
+// Eigenvalues stand in rising order and belong to U of R = U H P: those of the mean of q q^T itself, without the scale
+// of logits.
+TEST(CodecFits, ExportEigenvalues) {
+  const Calibration calibration = sample_calibration();
+  const RotationSet set = oscar_rotation_set(calibration.layers, Side::key, true);
+  for (size_t layer = 0; layer < 2; ++layer)
+    for (size_t head = 0; head < 2; ++head) {
+      const float* spectrum = set.layers[layer].eigenvalues.data() + head * 64;
+      const HeadMoments& moments = calibration.layers[layer].heads[head];
+      double sum = 0, trace = 0;
+      for (int c = 0; c < 64; ++c) {
+        sum += double(spectrum[c]);
+        trace += moments.query[size_t(c * 65)] / moments.queries;
+        if (c > 0) {
+          EXPECT_LE(spectrum[c - 1], spectrum[c]);
+        }
+      }
+      EXPECT_NEAR(sum, trace, 1e-5 * trace);
+    }
+}
+
+TEST(CodecFits, RotationsWithoutACalibration) {
+  const CodecFits bare(sample_geometry(), sample_given(true, false, 2));
+  EXPECT_EQ(bare.layers(), 2);
+  EXPECT_EQ(bare.description(), "rotations of `r.gguf`");
+  const FittedCodec fitted = bare.fit("oscar2:group=32:clip=off", Side::key, 1);
+  EXPECT_EQ(fitted.codec.segments.size(), 2u);
+  EXPECT_NE(fitted.maps->at(0).rows, fitted.maps->at(1).rows);
+  const auto fault = [&](const std::string& name, Side side) { return fault_of([&] { bare.fit(name, side, 0); }); };
+  for (const std::string name : {"spectral3", "oscar2"})
+    EXPECT_NE(fault(name, Side::value).find("kvasir calibrate"), std::string::npos) << fault(name, Side::value);
+  EXPECT_NE(fault("spectral3", Side::key).find("kvasir calibrate"), std::string::npos);
+  EXPECT_NE(fault("oscar2:mean=on", Side::key).find("the mean of the keys isn't in `r.gguf`"), std::string::npos);
+  for (const std::string option : {"rotation=h", "values=scores", "heads=own"})
+    EXPECT_NE(fault("oscar2:" + option, Side::key).find("no say over rotations from a file"), std::string::npos);
+}
+
+TEST(CodecFits, RotationsBesideACalibration) {
+  const CodecFits both(fits().calibration(), sample_given(true, false));
+  EXPECT_EQ(both.description(), "rotations of `r.gguf`, 100 tokens of essays");
+  const FittedMap map = both.fit("oscar2:mean=on", Side::key, 0).maps->at(1);
+  EXPECT_NE(map.rows, fits().fit("oscar2", Side::key, 0).maps->at(1).rows);
+  EXPECT_EQ(map.mean, fits().fit("oscar2:mean=on", Side::key, 0).maps->at(1).mean);
+  // The side without a file is fitted, and spectral codecs know nothing of files.
+  EXPECT_EQ(both.fit("oscar2", Side::value, 0).maps->at(0).rows, fits().fit("oscar2", Side::value, 0).maps->at(0).rows);
+  EXPECT_EQ(both.fit("spectral3", Side::key, 0).maps->at(0).rows,
+            fits().fit("spectral3", Side::key, 0).maps->at(0).rows);
 }
 
 }  // namespace
