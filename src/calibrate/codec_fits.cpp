@@ -122,9 +122,33 @@ SpectralOptions spectral_options(NameOptions& given) {
   return options;
 }
 
+std::shared_ptr<const Calibration> only_shapes(const Geometry& geometry) {
+  auto calibration = std::make_shared<Calibration>();
+  for (const LayerGeometry& layer : geometry.layers) calibration->layers.emplace_back(layer);
+  return calibration;
+}
+
+std::vector<std::vector<float>> matrices_of(const RotationSet& set, int layer) {
+  const auto found =
+      std::find_if(set.layers.begin(), set.layers.end(), [&](const RotationLayer& one) { return one.layer == layer; });
+  if (found == set.layers.end()) throw Error(ErrorCode::internal, fmt::format("no rotation of layer {}", layer));
+  const auto size = std::ptrdiff_t(found->dim) * found->dim;
+  std::vector<std::vector<float>> matrices;
+  for (auto next = found->rotation.begin(); next != found->rotation.end(); next += size)
+    matrices.emplace_back(next, next + size);
+  return matrices;
+}
+
 }  // namespace
 
-CodecFits::CodecFits(Calibration calibration) : calibration_(std::move(calibration)) {}
+CodecFits::CodecFits(Calibration calibration)
+    : calibration_(std::make_shared<const Calibration>(std::move(calibration))) {}
+
+CodecFits::CodecFits(std::shared_ptr<const Calibration> calibration, GivenRotations rotations)
+    : calibration_(std::move(calibration)), rotations_(std::move(rotations)) {}
+
+CodecFits::CodecFits(const Geometry& geometry, GivenRotations rotations)
+    : calibration_(only_shapes(geometry)), rotations_(std::move(rotations)) {}
 
 FittedCodec CodecFits::fit(std::string_view name, Side side, int layer) const {
   const std::lock_guard lock(mutex_);
@@ -135,10 +159,31 @@ FittedCodec CodecFits::fit(std::string_view name, Side side, int layer) const {
 }
 
 FittedCodec CodecFits::make(std::string_view name, Side side, int layer) const {
-  const LayerMoments& moments = calibration_.layers.at(size_t(layer));
+  const LayerMoments& moments = calibration_->layers.at(size_t(layer));
   NameOptions given(name);
-  FittedCodec fitted = given.codec() == "oscar2" ? fit_oscar(moments, side, oscar_options(given, side))
-                                                 : fit_spectral(moments, side, spectral_options(given));
+  const bool oscar = given.codec() == "oscar2";
+  const std::optional<RotationSet>& rotations = side == Side::key ? rotations_.key : rotations_.value;
+  if (!calibrated() && !(oscar && rotations))
+    given.refuse(fmt::format("{} of {}s needs a calibration: run kvasir calibrate, or give --calibration FILE",
+                             given.codec(), side_name(side)));
+  FittedCodec fitted;
+  if (oscar && rotations) {
+    for (const std::string_view option : {"rotation", "values", "heads"})
+      if (!given.take(option, "").empty())
+        given.refuse(fmt::format("{}= has no say over rotations from a file ({}); leave one of them out", option,
+                                 rotations_.source));
+    const OscarOptions options = oscar_options(given, side);
+    if (options.center && !calibrated() && side == Side::key)
+      given.refuse(
+          fmt::format("the mean of the keys isn't in {}: mean=on needs a calibration beside it, which kvasir "
+                      "calibrate writes",
+                      rotations_.source));
+    fitted = oscar_with_rotations(moments, side, options, matrices_of(*rotations, layer));
+  } else if (oscar) {
+    fitted = fit_oscar(moments, side, oscar_options(given, side));
+  } else {
+    fitted = fit_spectral(moments, side, spectral_options(given));
+  }
   fitted.codec.name = given.codec();
   if (!given.rest().empty()) apply_codec_options(given.rest(), fitted.codec);
   fitted.codec.name = name;
@@ -146,7 +191,11 @@ FittedCodec CodecFits::make(std::string_view name, Side side, int layer) const {
 }
 
 std::string CodecFits::description() const {
-  return fmt::format("{} tokens of {}", calibration_.tokens, calibration_.text);
+  std::string words;
+  if (rotations_.key || rotations_.value) words = "rotations of " + rotations_.source;
+  if (calibrated())
+    words += fmt::format("{}{} tokens of {}", words.empty() ? "" : ", ", calibration_->tokens, calibration_->text);
+  return words;
 }
 
 }  // namespace kvasir

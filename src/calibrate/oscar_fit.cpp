@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "calibrate/covariance.h"
 #include "kvasir/error.h"
@@ -49,11 +50,19 @@ Matrix rotation_of(const Matrix& weights, OscarRotation kind) {
   return uhp;
 }
 
-std::vector<float> row_by_row(const Matrix& m) {
-  std::vector<float> values;
+// What each rotation is fitted to: means over a KV head's tokens, or over all heads of the layer.
+std::vector<Matrix> objectives(const LayerMoments& layer, Side side, OscarValues values, bool per_head) {
+  const int dim = side == Side::key ? layer.key_dim : layer.value_dim;
+  std::vector<Matrix> own;
+  Matrix sum = Matrix::Zero(dim, dim);
+  for (const HeadMoments& head : layer.heads) sum += own.emplace_back(objective(layer, head, side, values));
+  if (per_head) return own;
+  return {sum / double(layer.heads.size())};
+}
+
+void append_row_by_row(const Matrix& m, std::vector<float>& values) {
   for (int i = 0; i < m.rows(); ++i)
     for (int j = 0; j < m.cols(); ++j) values.push_back(float(m(i, j)));
-  return values;
 }
 
 }  // namespace
@@ -63,16 +72,33 @@ float oscar_clip(Side side) {
 }
 
 std::vector<std::vector<float>> oscar_rotations(const LayerMoments& layer, Side side, const OscarOptions& options) {
-  const int dim = side == Side::key ? layer.key_dim : layer.value_dim;
   std::vector<std::vector<float>> rotations;
-  Matrix shared = Matrix::Zero(dim, dim);
-  for (const HeadMoments& head : layer.heads) {
-    const Matrix weights = objective(layer, head, side, options.values);
-    if (options.per_head) rotations.push_back(row_by_row(rotation_of(weights, options.rotation)));
-    shared += weights;
-  }
-  if (!options.per_head) rotations.push_back(row_by_row(rotation_of(shared, options.rotation)));
+  for (const Matrix& weights : objectives(layer, side, options.values, options.per_head))
+    append_row_by_row(rotation_of(weights, options.rotation), rotations.emplace_back());
   return rotations;
+}
+
+RotationSet oscar_rotation_set(const std::vector<LayerMoments>& layers, Side side, bool per_head) {
+  RotationSet set;
+  set.side = side;
+  set.objective = side == Side::key ? "qqt_r_h_pbr" : "sst_r_h_pbr";
+  set.per_head = per_head;
+  for (const LayerMoments& moments : layers) {
+    RotationLayer layer;
+    layer.layer = int(set.layers.size());
+    layer.dim = side == Side::key ? moments.key_dim : moments.value_dim;
+    // OSCAR's are of q, those of logits of s q.
+    const double unit = side == Side::key ? 1 / (double(moments.scale) * double(moments.scale)) : 1;
+    layer.heads = 0;
+    for (const Matrix& weights : objectives(moments, side, OscarValues::proxy, per_head)) {
+      ++layer.heads;
+      append_row_by_row(rotation_of(weights, OscarRotation::uhp), layer.rotation);
+      const Vector spectrum = Eigen::SelfAdjointEigenSolver<Matrix>(weights, Eigen::EigenvaluesOnly).eigenvalues();
+      for (const double eigenvalue : spectrum) layer.eigenvalues.push_back(float(eigenvalue * unit));
+    }
+    set.layers.push_back(std::move(layer));
+  }
+  return set;
 }
 
 FittedCodec oscar_with_rotations(const LayerMoments& shape, Side side, const OscarOptions& options,

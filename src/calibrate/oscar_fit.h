@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibrate/moments.h"
+#include "calibrate/rotation_set.h"
 #include "codec/fitted_map.h"
 
 namespace kvasir {
@@ -40,5 +41,9 @@ FittedCodec oscar_with_rotations(const LayerMoments& shape, Side side, const Osc
 // R for row vectors, [dim, dim] row by row: one a layer, or one a KV head. Throws Error unsupported where H needs a
 // power of two.
 std::vector<std::vector<float>> oscar_rotations(const LayerMoments& moments, Side side, const OscarOptions& options);
+
+// R = U H P of every layer, with eigenvalues, for a file: of keys by the queries, of values by the proxy. Throws as
+// oscar_rotations does.
+RotationSet oscar_rotation_set(const std::vector<LayerMoments>& layers, Side side, bool per_head);
 
 }  // namespace kvasir

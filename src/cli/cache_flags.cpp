@@ -33,6 +33,11 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
       .add_option("--calibration", flags.calibration,
                   "what kvasir calibrate wrote, for codecs that are fitted to the model; else the one kept for it")
       ->group(group);
+  command
+      .add_option("--rotations", flags.rotations, "rotations for oscar2, K_FILE[,V_FILE]: .pt, .gguf or .safetensors")
+      ->group(group);
+  command.add_flag("--no-calibration", flags.no_calibration, "auto stays with codecs that need no calibration")
+      ->group(group);
   command.add_flag("--no-protect", flags.no_protect, "leave out the codec's default protections")->group(group);
 }
 
@@ -45,6 +50,8 @@ CacheOptions cache_options_without_codecs(const CacheFlags& flags) {
   options.recent = flags.recent;
   options.protect = !flags.no_protect;
   options.calibration = flags.calibration;
+  options.use_kept = !flags.no_calibration;
+  options.rotations = flags.rotations;
   if (!flags.layers.empty()) as_argument([&] { parse_kv_layers(flags.layers, options); });
   if (!flags.budget.empty()) options.budget = parse_bytes(flags.budget, "--kv-budget");
   return options;
@@ -53,6 +60,8 @@ CacheOptions cache_options_without_codecs(const CacheFlags& flags) {
 CacheOptions cache_options(const CacheFlags& flags) {
   CacheOptions options = cache_options_without_codecs(flags);
   as_argument([&] { parse_kv(flags.kv_text(), options); });
+  if (!flags.rotations.empty() && (flags.kv_text() + flags.layers).find("oscar2") == std::string::npos)
+    throw Error(ErrorCode::invalid_argument, "--rotations is for oscar2, which --kv " + flags.kv_text() + " isn't");
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/fitted_map.h"
 #include "kvasir/attention.h"
 
 namespace kvasir::cli {
@@ -41,6 +42,7 @@ std::string layer_range(size_t first, size_t last) {
 void note_cache(const Cache& cache, int64_t context, int threads) {
   const CacheOptions& options = cache.options();
   for (const std::string& line : lines_of(cache.describe())) note("cache: " + line);
+  if (options.fitted) note("cache: fitted by " + options.fitted->description());
   const CacheSize full = plan_size(cache.geometry(), options, context);
   note(fmt::format(
       "cache: first {} and last {} tokens in 16 bits; {} for {} tokens ({:.2f} bits a value, {:.1f}x less than f16)",

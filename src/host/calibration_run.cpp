@@ -70,7 +70,13 @@ Calibration start(const Model& model, const std::vector<Tokens>& windows, const 
 // What a run that was stopped left, if it was this very run.
 Calibration resume(Calibration fresh, const CalibrationOptions& options) {
   if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return fresh;
-  Calibration left = load_calibration(options.checkpoint);
+  Calibration left;
+  try {
+    left = load_calibration(options.checkpoint);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("what a stopped run left can't be used ({}): remove `{}` to start over",
+                                          error.what(), options.checkpoint));
+  }
   const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
                     left.sink == fresh.sink && left.recent == fresh.recent &&
                     left.layers.size() == fresh.layers.size() && left.tokens % left.window == 0;

@@ -11,11 +11,29 @@
 
 #include "host/model_files.h"
 #include "host/model_fingerprint.h"
+#include "host/plan_geometry.h"
+#include "host/rotation_files.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+bool is_oscar(const std::string& name) {
+  return name.substr(0, name.find(':')) == "oscar2";
+}
+
+// Whether any layer's keys or values are oscar2.
+bool names_oscar(const CacheOptions& options, Side side) {
+  const bool keys = side == Side::key;
+  bool named = is_oscar(keys ? options.key : options.value);
+  for (const LayerOverride& rule : options.overrides) named = named || is_oscar(keys ? rule.key : rule.value);
+  return named;
+}
+
+}  // namespace
 
 bool names_fitted_codec(const CacheOptions& options) {
   bool named = is_fitted_codec(options.key) || is_fitted_codec(options.value);
@@ -37,26 +55,40 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
   auto& fits = known[{file, fs::last_write_time(file)}];
   if (!fits) fits = std::make_shared<const CodecFits>(load_calibration(file));
   const std::string fingerprint = model_fingerprint(model_path);
-  if (fits->calibration().model != fingerprint)
+  if (fits->calibration()->model != fingerprint)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the calibration `{}` was made with {} ({}), not with this model ({}); make one with "
                             "kvasir calibrate",
-                            file, fits->calibration().name, fits->calibration().model, fingerprint));
+                            file, fits->calibration()->name, fits->calibration()->model, fingerprint));
   return fits;
 }
 
 CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
+  if (options.automatic && (!options.calibration.empty() ||
+                            (options.use_kept && fs::exists(kept_calibration_path(model_fingerprint(model_path))))))
+    options.key = options.value = kFittedAuto;
   if (options.fitted || !names_fitted_codec(options)) return options;
+  const bool keys = names_oscar(options, Side::key), values = names_oscar(options, Side::value);
+  const bool given = !options.rotations.empty() && (keys || values);
   std::string file = options.calibration;
   if (file.empty()) {
     file = kept_calibration_path(model_fingerprint(model_path));
-    if (!fs::exists(file))
-      throw Error(ErrorCode::not_found,
-                  fmt::format("codec {} is fitted to the model, and there is no calibration of this one yet: run "
-                              "kvasir calibrate -m MODEL, or give --calibration FILE",
-                              is_fitted_codec(options.key) ? options.key : options.value));
+    if (!fs::exists(file)) file.clear();
   }
-  options.fitted = calibration_fits(file, model_path);
+  if (file.empty() && !given)
+    throw Error(ErrorCode::not_found,
+                fmt::format("codec {} is fitted to the model, and there is no calibration of this one yet: run "
+                            "kvasir calibrate -m MODEL, or give --calibration FILE",
+                            is_fitted_codec(options.key) ? options.key : options.value));
+  std::shared_ptr<const CodecFits> fits;
+  if (!file.empty()) fits = calibration_fits(file, model_path);
+  if (given) {
+    const Geometry geometry = geometry_from_gguf(model_path);
+    GivenRotations rotations = read_given_rotations(options.rotations, geometry, keys, values);
+    fits = fits ? std::make_shared<const CodecFits>(fits->calibration(), std::move(rotations))
+                : std::make_shared<const CodecFits>(geometry, std::move(rotations));
+  }
+  options.fitted = std::move(fits);
   return options;
 }
 

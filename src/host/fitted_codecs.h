@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the codecs that are fitted to a model come from: the file of --calibration, or the one that is kept for the
-// model in the cache folder.
+// model in the cache folder; for oscar2 also the files of --rotations, with or without a calibration.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ bool names_fitted_codec(const CacheOptions& options);
 
 // The options with `fitted` set if a codec needs it. `model_path`: the GGUF.
 // Throws Error: not_found (no calibration: the message says how to make one), invalid_argument (one of another model),
-// corrupt.
+// corrupt, and what read_given_rotations throws (host/rotation_files.h).
 CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path);
 
 // Loads a calibration and checks that it was made with this model; the same file is read once.
