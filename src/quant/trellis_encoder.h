@@ -1,0 +1,52 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chooses the codes of 32 sequences with the least squared error (Viterbi, up to the rounding of costs to 16 bits).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "quant/trellis_code.h"
+#include "quant/trellis_search.h"
+
+namespace kvasir {
+
+// Memory that an encoder reuses between calls; one a thread. About 2 states steps bytes: 256 KB for 64 channels at 3
+// bits.
+class TrellisScratch {
+ public:
+  // 64-byte aligned room for that many 16-bit words, kept until the next call.
+  int16_t* words(size_t count);
+
+ private:
+  std::vector<int16_t> room_;
+};
+
+class TrellisEncoder {
+ public:
+  explicit TrellisEncoder(const TrellisCode& code);
+  TrellisEncoder(const TrellisEncoder&) = delete;
+  TrellisEncoder& operator=(const TrellisEncoder&) = delete;
+
+  // The encoder of trellis_code(bits), made once.
+  static const TrellisEncoder& of(int bits);
+
+  const TrellisCode& code() const { return code_; }
+
+  // x and codes are [steps][32]; x has unit variance or nearly and is finite. What lies outside the levels counts as
+  // the outermost level. A pure function of x, whatever the processor.
+  void encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes) const;
+  void encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes, TrellisSearch search) const;
+
+ private:
+  TrellisCode code_;
+  float scale_ = 1.0f;  // units of the search in one unit of x
+  int16_t low_ = 0, high_ = 0;
+  std::vector<int16_t> value_;
+  std::vector<uint8_t> hash_;
+  TrellisPlan plan_{};
+};
+
+}  // namespace kvasir

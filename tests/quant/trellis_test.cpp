@@ -1,0 +1,189 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/processor.h"
+#include "base/random.h"
+#include "kvasir/error.h"
+#include "quant/codebook.h"
+#include "quant/trellis_encoder.h"
+
+namespace kvasir {
+namespace {
+
+struct Named {
+  std::string name;
+  const TrellisCode* code;
+};
+
+std::vector<Named> all_codes() {
+  return {{"1 bit", &trellis_code(1)},       {"2 bits", &trellis_code(2)},
+          {"3 bits", &trellis_code(3)},      {"4 bits", &trellis_code(4)},
+          {"2 bits, long", &long_trellis_code(2)}, {"3 bits, long", &long_trellis_code(3)}};
+}
+
+std::vector<float> normal_samples(size_t n, uint64_t seed) {
+  SplitMix random(seed);
+  std::vector<float> x(n);
+  for (float& value : x) value = float(random.normal());
+  return x;
+}
+
+double squared_error(const TrellisCode& code, const std::vector<float>& x, const std::vector<uint8_t>& codes,
+                     int steps) {
+  std::vector<uint8_t> levels(codes.size());
+  trellis_levels(code, codes.data(), steps, levels.data());
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double error = double(x[i]) - double(code.value(levels[i]));
+    sum += error * error;
+  }
+  return sum;
+}
+
+// Mean squared error of N(0,1) in sequences of that many steps.
+double normal_mse(const TrellisCode& code, int steps, int values) {
+  const TrellisEncoder encoder(code);
+  TrellisScratch scratch;
+  const size_t page = size_t(steps) * kTrellisSequences;
+  const int pages = std::max(1, values / int(page));
+  std::vector<uint8_t> codes(page);
+  double sum = 0;
+  for (int i = 0; i < pages; ++i) {
+    const std::vector<float> x = normal_samples(page, uint64_t(1000 * steps + i));
+    encoder.encode(x.data(), steps, scratch, codes.data());
+    sum += squared_error(code, x, codes, steps);
+  }
+  return sum / (double(pages) * double(page));
+}
+
+TEST(TrellisCode, LevelsAreBytesAndWindowsEndWhereTheySay) {
+  for (const auto& [name, code] : all_codes()) {
+    EXPECT_GE(code->window_bits, 2 * code->bits) << name;
+    EXPECT_LE(code->window_bits, code->bits * code->group_codes() * (code->mixes + 1)) << name;
+    int least = 255, most = 0;
+    for (int window = 0; window < code->windows(); ++window) {
+      ASSERT_LT(code->hash(window), 1 << code->hash_bits) << name;
+      least = std::min(least, code->level(window));
+      most = std::max(most, code->level(window));
+    }
+    EXPECT_GE(least, 0) << name;
+    EXPECT_LE(most, 255) << name;
+    // A group that reaches past the window's end must not matter there.
+    const int group_bits = code->bits * code->group_codes(), past = group_bits * (code->mixes + 1) - code->window_bits;
+    for (int group = 0; group < 1 << group_bits; ++group)
+      EXPECT_EQ(code->mix[code->mixes - 1][group], code->mix[code->mixes - 1][group >> past << past]) << name;
+  }
+}
+
+// The bound is 1.2 4^-b; Lloyd-Max has 1.45, 1.88, 2.21 and 2.43.
+TEST(TrellisCode, SquaredErrorOfNormalValues) {
+  const double ratio[] = {0, BOUND1, BOUND2, BOUND3, BOUND4};
+  for (int bits = 1; bits <= 4; ++bits) {
+    const double shannon = std::pow(4.0, -bits), mse = normal_mse(trellis_code(bits), 512, 200'000);
+    EXPECT_GT(mse, shannon) << bits;
+    EXPECT_LT(mse, ratio[bits] * shannon) << bits;
+    EXPECT_LT(mse, .76 * lloyd_max_exact(bits).mse) << bits;
+  }
+}
+
+TEST(TrellisCode, LongWindowsReachTheBound) {
+  for (int bits = 2; bits <= 3; ++bits) {
+    const double shannon = std::pow(4.0, -bits), mse = normal_mse(long_trellis_code(bits), 512, 50'000);
+    EXPECT_GT(mse, shannon) << bits;
+    EXPECT_LT(mse, 1.2 * shannon) << bits;
+  }
+}
+
+// Segments of few channels make short circles, which leave less to choose from.
+TEST(TrellisCode, ShortSequencesCostLittle) {
+  for (int bits = 2; bits <= 4; ++bits) {
+    const double full = normal_mse(trellis_code(bits), 512, 100'000);
+    for (const int steps : {32, 64, 128, 256}) {
+      const double mse = normal_mse(trellis_code(bits), steps, 100'000);
+      EXPECT_LT(mse, full * (1 + 4.0 / steps)) << bits << " bits, " << steps << " steps";
+    }
+  }
+}
+
+// All codes of a few steps, tried one by one. The encoder first settles where the circle closes and rounds costs, so it
+// may miss the best by a little.
+TEST(TrellisEncoder, FindsNearlyTheBestOfAllCodes) {
+  const int bits = 2, steps = 8, count = 1 << (bits * steps);
+  const TrellisCode& code = trellis_code(bits);
+  const int window_steps = (code.window_bits + bits - 1) / bits, kept = code.windows() - 1;
+  const std::vector<float> x = normal_samples(size_t(steps) * kTrellisSequences, 7);
+  std::vector<double> least(kTrellisSequences, HUGE_VAL);
+  for (int all = 0; all < count; ++all) {
+    float value[steps];
+    int window = 0;
+    for (int step = -window_steps; step < steps; ++step) {
+      const int now = all >> (bits * ((step + steps) % steps)) & 3;
+      window = (window >> bits | now << (code.window_bits - bits)) & kept;
+      if (step >= 0) value[step] = code.value(code.level(window));
+    }
+    for (int i = 0; i < kTrellisSequences; ++i) {
+      double sum = 0;
+      for (int step = 0; step < steps; ++step) {
+        const double error = double(x[size_t(step * kTrellisSequences + i)]) - double(value[step]);
+        sum += error * error;
+      }
+      least[size_t(i)] = std::min(least[size_t(i)], sum);
+    }
+  }
+  double best = 0;
+  for (const double sum : least) best += sum;
+  TrellisScratch scratch;
+  std::vector<uint8_t> codes(x.size());
+  TrellisEncoder::of(bits).encode(x.data(), steps, scratch, codes.data());
+  const double found = squared_error(code, x, codes, steps);
+  EXPECT_GE(found, best * (1 - 1e-6));
+  EXPECT_LT(found, best * 1.25);
+}
+
+TEST(TrellisEncoder, TheSameCodesOnEveryInstructionSet) {
+  for (const auto& [name, code] : all_codes()) {
+    const TrellisEncoder encoder(*code);
+    for (const int steps : {16, 17, 48}) {
+      std::vector<float> x = normal_samples(size_t(steps) * kTrellisSequences, uint64_t(steps));
+      for (size_t i = 0; i < x.size(); i += 37) x[i] *= 1e6f;  // beyond all levels
+      TrellisScratch scratch;
+      std::vector<uint8_t> plain(x.size()), fast(x.size());
+      encoder.encode(x.data(), steps, scratch, plain.data(), search_trellis);
+      encoder.encode(x.data(), steps, scratch, fast.data());
+      EXPECT_EQ(plain, fast) << name << ", " << steps << " steps";
+#ifdef KVASIR_X86
+      if (!processor_has_avx2()) continue;
+      encoder.encode(x.data(), steps, scratch, fast.data(), avx2::search_trellis);
+      EXPECT_EQ(plain, fast) << name << ", " << steps << " steps, avx2";
+#endif
+    }
+  }
+}
+
+// Neighbours in a sequence are other tokens and channels, each divided by a scale of its own: shuffling values among
+// the sequences changes no code's quality.
+TEST(TrellisEncoder, ScratchIsReusedWithoutATrace) {
+  const int steps = 32;
+  const std::vector<float> x = normal_samples(size_t(steps) * kTrellisSequences, 3);
+  const std::vector<float> other = normal_samples(4 * x.size(), 4);
+  std::vector<uint8_t> first(x.size()), second(x.size()), ignored(other.size());
+  TrellisScratch fresh, used;
+  TrellisEncoder::of(3).encode(x.data(), steps, fresh, first.data());
+  TrellisEncoder::of(2).encode(other.data(), 4 * steps, used, ignored.data());
+  TrellisEncoder::of(3).encode(x.data(), steps, used, second.data());
+  EXPECT_EQ(first, second);
+}
+
+TEST(TrellisCode, RefusesWidthsItHasNot) {
+  EXPECT_THROW(trellis_code(5), Error);
+  EXPECT_THROW(long_trellis_code(4), Error);
+}
+
+}  // namespace
+}  // namespace kvasir
