@@ -34,6 +34,8 @@ class TrellisEncoder {
   static const TrellisEncoder& of(int bits);
 
   const TrellisCode& code() const { return code_; }
+  const TrellisPlan& plan() const { return plan_; }
+  float scale() const { return scale_; }  // units of the plan in one unit of x
 
   // x and codes are [steps][32]; x has unit variance or nearly and is finite. What lies outside the levels counts as
   // the outermost level. A pure function of x, whatever the processor.
@@ -42,7 +44,7 @@ class TrellisEncoder {
 
  private:
   TrellisCode code_;
-  float scale_ = 1.0f;  // units of the search in one unit of x
+  float scale_ = 1.0f;
   int16_t low_ = 0, high_ = 0;
   std::vector<int16_t> value_;
   std::vector<uint8_t> hash_;
