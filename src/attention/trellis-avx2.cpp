@@ -18,20 +18,23 @@ inline __m256i field(__m256i word, int shift, int mask) {
 template <int Bits, int V>
 inline __m256i group(const uint8_t* cell, const uint8_t* before) {
   const auto word = [&](int i) { return load_bytes(cell + i * kVectorCodes); };
-  if constexpr (Bits == 4) return field(word(V / 2), V % 2 * 4, 15);
   if constexpr (Bits == 3) {
-    const __m256i low = field(word(V / 4), V % 4 * 2, 3), bits = word(2);
-    const __m256i high = V < 2 ? _mm256_slli_epi16(bits, 2 - V) : _mm256_srli_epi16(bits, V < 2 ? 0 : V - 2);
+    const __m256i low = field(word(V / 4), V % 4 * 2, 3);
+    const __m256i high = V < 2 ? _mm256_slli_epi16(word(2), V < 2 ? 2 - V : 0) : _mm256_srli_epi16(word(2), V - 2);
     return _mm256_or_si256(low, _mm256_and_si256(high, _mm256_set1_epi8(4)));
+  } else {
+    constexpr int per_word = 8 / Bits, older = 4 / Bits - 1;  // codes of the group before V
+    constexpr int begin = (V % per_word - older) * Bits;      // of the group in V's word
+    const __m256i now = word(V / per_word);
+    if constexpr (begin >= 0) {
+      return field(now, begin, 15);
+    } else {
+      const __m256i last = V >= per_word ? word(V / per_word - 1) : load_bytes(before + (Bits - 1) * kVectorCodes);
+      constexpr int from_last = (1 << -begin) - 1;
+      return _mm256_or_si256(field(last, 8 + begin, from_last),
+                             _mm256_and_si256(_mm256_slli_epi16(now, -begin), _mm256_set1_epi8(15 - from_last)));
+    }
   }
-  constexpr int per_word = 8 / Bits, i = V % per_word, older = 4 / Bits - 1;  // codes of the group before V
-  if constexpr (i >= older) return field(word(V / per_word), (i - older) * Bits, 15);
-  // What the group has of the word before and of this one.
-  constexpr int taken = (older - i) * Bits;
-  const __m256i last = V >= per_word ? word(V / per_word - 1) : load_bytes(before + (Bits - 1) * kVectorCodes);
-  const __m256i then = field(last, 8 - taken, (1 << taken) - 1);
-  return _mm256_or_si256(then, _mm256_and_si256(_mm256_slli_epi16(word(V / per_word), taken),
-                                                _mm256_set1_epi8(char(15 & ~((1 << taken) - 1)))));
 }
 
 template <int Mixes>

@@ -31,20 +31,23 @@ template <int Bits, int P>
 inline __m512i groups(const uint8_t* cell, const uint8_t* before) {
   const auto word = [&](int i) { return load_word(cell + i * kVectorCodes); };
   constexpr int V = 2 * P;
-  if constexpr (Bits == 4) return _mm512_and_si512(shift<0, 4>(word(P)), _mm512_set1_epi8(15));
   if constexpr (Bits == 3) {
     const __m512i low = _mm512_and_si512(shift<V % 4 * 2, V % 4 * 2 + 2>(word(V / 4)), _mm512_set1_epi8(3));
     return _mm512_or_si512(low, _mm512_and_si512(shift<V - 2, V - 1>(word(2)), _mm512_set1_epi8(4)));
+  } else {
+    constexpr int per_word = 8 / Bits, older = 4 / Bits - 1;  // codes of the group before V
+    constexpr int begin = (V % per_word - older) * Bits;      // of the first group in V's word; the second one's:
+    constexpr int second = begin + Bits;
+    const __m512i now = shift<begin, second>(word(V / per_word)), nibble = _mm512_set1_epi8(15);
+    if constexpr (begin >= 0) {
+      return _mm512_and_si512(now, nibble);
+    } else {
+      const __m512i last = V >= per_word ? word(V / per_word - 1) : load_word(before + (Bits - 1) * kVectorCodes);
+      const __m512i then = shift<8 + begin, 8 + second>(last);
+      const __m512i from_last = halves((1 << -begin) - 1, (1 << -second) - 1);
+      return _mm512_and_si512(_mm512_ternarylogic_epi64(from_last, then, now, 0xca), nibble);
+    }
   }
-  constexpr int per_word = 8 / Bits, i = V % per_word, older = 4 / Bits - 1;  // codes of the group before V
-  constexpr int low = (i - older) * Bits, high = low + Bits;                  // where the groups begin in the word
-  const __m512i now = shift<low, high>(word(V / per_word));
-  if constexpr (low >= 0) return _mm512_and_si512(now, _mm512_set1_epi8(15));
-  const __m512i last = V >= per_word ? word(V / per_word - 1) : load_word(before + (Bits - 1) * kVectorCodes);
-  constexpr int low_taken = -low, high_taken = high < 0 ? -high : 0;
-  const __m512i then = shift<8 - low_taken, 8 - high_taken>(last);
-  const __m512i from_then = halves((1 << low_taken) - 1, (1 << high_taken) - 1);
-  return _mm512_and_si512(_mm512_ternarylogic_epi64(from_then, then, now, 0xca), _mm512_set1_epi8(15));
 }
 
 template <int Mixes>

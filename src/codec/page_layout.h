@@ -34,6 +34,7 @@
 #include "codec/fitted_map.h"
 #include "kvasir/codec.h"
 #include "quant/codebook.h"
+#include "quant/trellis_code.h"
 
 namespace kvasir {
 
@@ -46,11 +47,14 @@ static_assert(kBlockTokens * kCellChannels == kVectorCodes * kCellVectors);
 
 struct SegmentLayout {
   int first = 0, count = 0, bits = 16;
-  bool signs = false;                  // of the residual's projection
-  const Codebook* codebook = nullptr;  // null for raw segments
-  HalfKind half = HalfKind::f16;       // raw segments
-  size_t codes = 0;                    // offset in the page
+  bool signs = false;  // of the residual's projection
+  // What the codes stand for; both are null for raw segments.
+  const Codebook* codebook = nullptr;
+  const TrellisCode* trellis = nullptr;
+  HalfKind half = HalfKind::f16;  // raw segments
+  size_t codes = 0;               // offset in the page
 
+  bool raw() const { return bits == 16; }
   int cells() const { return count / kCellChannels; }
   size_t cell_bytes() const { return size_t(32) * size_t(bits); }
   // Offset of the codes of `cell` (8 channels from first + 8 cell) in `block`.

@@ -106,18 +106,4 @@ const TrellisCode& long_trellis_code(int bits) {
   return bits == 2 ? kLongTrellis2 : kLongTrellis3;
 }
 
-void trellis_levels(const TrellisCode& code, const uint8_t* codes, int steps, uint8_t* levels) {
-  int window[kTrellisSequences] = {};
-  const auto push = [&](int step) {
-    for (int i = 0; i < kTrellisSequences; ++i)
-      window[i] = window[i] >> code.bits | codes[step * kTrellisSequences + i] << (code.window_bits - code.bits);
-  };
-  const int before = (code.window_bits - 1) / code.bits;  // steps that the first window reaches back
-  for (int step = -before; step < 0; ++step) push((step % steps + steps) % steps);
-  for (int step = 0; step < steps; ++step) {
-    push(step);
-    for (int i = 0; i < kTrellisSequences; ++i) levels[step * kTrellisSequences + i] = uint8_t(code.level(window[i]));
-  }
-}
-
 }  // namespace kvasir

@@ -6,7 +6,7 @@
 // whose steps are the vectors in order. A code doesn't name a level by itself; the window of the last codes does, so
 // each value chooses among 2^b of many levels, and the choices before decide which. Sequences are circular: before the
 // first step comes the last. (A tail-biting bitshift trellis, as in QTIP, arXiv 2406.11235.) Encoding finds the codes
-// of a whole sequence with the least squared error (Viterbi, quant/trellis_encoder.h); decoding looks at a window.
+// of a whole sequence with the least squared error (Viterbi, quant/trellis_coder.h); decoding looks at a window.
 //
 // What a window stands for is computed from tables of 16 bytes, since those are what a byte shuffle holds. The window
 // is taken in groups of 4 / b codes (one code at 3 and 4 bits, two at 2, four at 1), the newest first, g0, g1, ...
@@ -25,8 +25,7 @@
 
 namespace kvasir {
 
-inline constexpr int kTrellisSequences = 32;  // that are coded side by side: the bytes of a vector
-inline constexpr int kTrellisMixes = 4;       // tables `mix` at most
+inline constexpr int kTrellisMixes = 4;  // tables `mix` at most
 
 struct TrellisCode {
   int bits = 0;         // b, 1..4
@@ -49,8 +48,5 @@ struct TrellisCode {
 const TrellisCode& trellis_code(int bits);
 // Longer windows, for comparison: 2 and 3 bits. Encoding takes 4 to 8 times as long.
 const TrellisCode& long_trellis_code(int bits);
-
-// codes and levels are [steps][32].
-void trellis_levels(const TrellisCode& code, const uint8_t* codes, int steps, uint8_t* levels);
 
 }  // namespace kvasir

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "kvasir/error.h"
 #include "quant/codebook.h"
-#include "quant/trellis_encoder.h"
+#include "quant/trellis_coder.h"
 
 namespace kvasir {
 namespace {
@@ -38,10 +38,24 @@ std::vector<float> normal_samples(size_t n, uint64_t seed) {
   return x;
 }
 
+// The definition, step by step.
+std::vector<uint8_t> levels_of(const TrellisCode& code, const std::vector<uint8_t>& codes, int steps) {
+  std::vector<uint8_t> levels(codes.size());
+  const int back = (code.window_bits + code.bits - 1) / code.bits;
+  for (int step = 0; step < steps; ++step)
+    for (int lane = 0; lane < kTrellisLanes; ++lane) {
+      int window = 0;
+      for (int i = step - back + 1; i <= step; ++i)
+        window = window >> code.bits | codes[size_t((i + 8 * steps) % steps * kTrellisLanes + lane)]
+                                           << (code.window_bits - code.bits);
+      levels[size_t(step * kTrellisLanes + lane)] = uint8_t(code.level(window));
+    }
+  return levels;
+}
+
 double squared_error(const TrellisCode& code, const std::vector<float>& x, const std::vector<uint8_t>& codes,
                      int steps) {
-  std::vector<uint8_t> levels(codes.size());
-  trellis_levels(code, codes.data(), steps, levels.data());
+  const std::vector<uint8_t> levels = levels_of(code, codes, steps);
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const double error = double(x[i]) - double(code.value(levels[i]));
@@ -52,15 +66,15 @@ double squared_error(const TrellisCode& code, const std::vector<float>& x, const
 
 // Mean squared error of N(0,1) in sequences of that many steps.
 double normal_mse(const TrellisCode& code, int steps, int values) {
-  const TrellisEncoder encoder(code);
+  const TrellisCoder coder(code);
   TrellisScratch scratch;
-  const size_t page = size_t(steps) * kTrellisSequences;
+  const size_t page = size_t(steps) * kTrellisLanes;
   const int pages = std::max(1, values / int(page));
   std::vector<uint8_t> codes(page);
   double sum = 0;
   for (int i = 0; i < pages; ++i) {
     const std::vector<float> x = normal_samples(page, uint64_t(1000 * steps + i));
-    encoder.encode(x.data(), steps, scratch, codes.data());
+    coder.encode(x.data(), steps, scratch, codes.data());
     sum += squared_error(code, x, codes, steps);
   }
   return sum / (double(pages) * double(page));
@@ -107,25 +121,25 @@ TEST(TrellisCode, LongWindowsReachTheBound) {
 // Segments of few channels make short circles, which leave less to choose from.
 TEST(TrellisCode, ShortSequencesCostLittle) {
   for (int bits = 2; bits <= 4; ++bits) {
-    const double full = normal_mse(trellis_code(bits), 512, 100'000);
+    const double full = normal_mse(trellis_code(bits), 512, 400'000);
     for (const int steps : {32, 64, 128, 256}) {
-      const double mse = normal_mse(trellis_code(bits), steps, 100'000);
+      const double mse = normal_mse(trellis_code(bits), steps, 400'000);
       EXPECT_LT(mse, full * (1 + 5.0 / steps)) << bits << " bits, " << steps << " steps";
     }
   }
 }
 
 // All paths of a few steps from all states, tried one by one. The search rounds costs to multiples of 2^b.
-TEST(TrellisEncoder, FindsTheBestOfAllPaths) {
+TEST(TrellisCoder, FindsTheBestOfAllPaths) {
   const int bits = 2, steps = 5, lanes = kTrellisLanes;
-  const TrellisEncoder& encoder = TrellisEncoder::of(bits);
-  const TrellisPlan& plan = encoder.plan();
+  const TrellisCoder& coder = TrellisCoder::of(bits);
+  const TrellisPlan& plan = coder.plan();
   const int states = trellis_states(bits, plan.window_bits), words = trellis_words(bits, plan.window_bits);
   const std::vector<float> normal = normal_samples(size_t(steps * lanes), 7);
   std::vector<std::array<int64_t, 2>> sum(size_t(lanes), {INT64_MAX, 0});  // the best, and the one found
   TrellisScratch room;
   int16_t* x = room.words(size_t((steps * (1 + words) + 2 * states) * lanes));
-  for (int i = 0; i < steps * lanes; ++i) x[i] = int16_t(std::lround(normal[size_t(i)] * encoder.scale()));
+  for (int i = 0; i < steps * lanes; ++i) x[i] = int16_t(std::lround(normal[size_t(i)] * coder.scale()));
   int16_t* cost = x + steps * lanes;
   std::vector<uint8_t> codes(size_t(steps * lanes));
   search_trellis(plan, x, steps, nullptr, cost, reinterpret_cast<uint16_t*>(cost + 2 * states * lanes), codes.data());
@@ -156,35 +170,47 @@ TEST(TrellisEncoder, FindsTheBestOfAllPaths) {
   }
 }
 
-TEST(TrellisEncoder, TheSameCodesOnEveryInstructionSet) {
+TEST(TrellisCoder, TheSameCodesOnEveryInstructionSet) {
   for (const auto& [name, code] : all_codes()) {
-    const TrellisEncoder encoder(*code);
+    const TrellisCoder coder(*code);
     for (const int steps : {16, 17, 48}) {
-      std::vector<float> x = normal_samples(size_t(steps) * kTrellisSequences, uint64_t(steps));
+      std::vector<float> x = normal_samples(size_t(steps) * kTrellisLanes, uint64_t(steps));
       for (size_t i = 0; i < x.size(); i += 37) x[i] *= 1e6f;  // beyond all levels
       TrellisScratch scratch;
       std::vector<uint8_t> plain(x.size()), fast(x.size());
-      encoder.encode(x.data(), steps, scratch, plain.data(), search_trellis);
-      encoder.encode(x.data(), steps, scratch, fast.data());
+      coder.encode(x.data(), steps, scratch, plain.data(), search_trellis);
+      coder.encode(x.data(), steps, scratch, fast.data());
       EXPECT_EQ(plain, fast) << name << ", " << steps << " steps";
 #ifdef KVASIR_X86
       if (!processor_has_avx2()) continue;
-      encoder.encode(x.data(), steps, scratch, fast.data(), avx2::search_trellis);
+      coder.encode(x.data(), steps, scratch, fast.data(), avx2::search_trellis);
       EXPECT_EQ(plain, fast) << name << ", " << steps << " steps, avx2";
 #endif
     }
   }
 }
 
-TEST(TrellisEncoder, ScratchIsReusedWithoutATrace) {
+TEST(TrellisCoder, DecodesWhatTheCodeDefines) {
+  for (const auto& [name, code] : all_codes()) {
+    const TrellisCoder coder(*code);
+    const int steps = 24;
+    SplitMix random(1);
+    std::vector<uint8_t> codes(size_t(steps * kTrellisLanes)), levels(codes.size());
+    for (uint8_t& c : codes) c = uint8_t(random.below(uint64_t(1) << code->bits));
+    coder.decode(codes.data() + (steps - kTrellisBefore) * kTrellisLanes, codes.data(), steps, levels.data());
+    EXPECT_EQ(levels, levels_of(*code, codes, steps)) << name;
+  }
+}
+
+TEST(TrellisCoder, ScratchIsReusedWithoutATrace) {
   const int steps = 32;
-  const std::vector<float> x = normal_samples(size_t(steps) * kTrellisSequences, 3);
+  const std::vector<float> x = normal_samples(size_t(steps) * kTrellisLanes, 3);
   const std::vector<float> other = normal_samples(4 * x.size(), 4);
   std::vector<uint8_t> first(x.size()), second(x.size()), ignored(other.size());
   TrellisScratch fresh, used;
-  TrellisEncoder::of(3).encode(x.data(), steps, fresh, first.data());
-  TrellisEncoder::of(2).encode(other.data(), 4 * steps, used, ignored.data());
-  TrellisEncoder::of(3).encode(x.data(), steps, used, second.data());
+  TrellisCoder::of(3).encode(x.data(), steps, fresh, first.data());
+  TrellisCoder::of(2).encode(other.data(), 4 * steps, used, ignored.data());
+  TrellisCoder::of(3).encode(x.data(), steps, used, second.data());
   EXPECT_EQ(first, second);
 }
 

@@ -1,7 +1,8 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the codes of 32 sequences with the least squared error (Viterbi, up to the rounding of costs to 16 bits).
+// Chooses the codes of 32 sequences with the least squared error (Viterbi, up to the rounding of costs to 16 bits and
+// to how the circle is closed), and turns codes into levels.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,9 @@
 
 namespace kvasir {
 
-// Memory that an encoder reuses between calls; one a thread. About 2 states steps bytes: 256 KB for 64 channels at 3
+inline constexpr int kTrellisBefore = 8;  // steps that no window reaches back farther than
+
+// Memory that a coder reuses between calls; one a thread. About 2 states steps bytes: 256 KB for 64 channels at 3
 // bits.
 class TrellisScratch {
  public:
@@ -24,14 +27,14 @@ class TrellisScratch {
   std::vector<int16_t> room_;
 };
 
-class TrellisEncoder {
+class TrellisCoder {
  public:
-  explicit TrellisEncoder(const TrellisCode& code);
-  TrellisEncoder(const TrellisEncoder&) = delete;
-  TrellisEncoder& operator=(const TrellisEncoder&) = delete;
+  explicit TrellisCoder(const TrellisCode& code);
+  TrellisCoder(const TrellisCoder&) = delete;
+  TrellisCoder& operator=(const TrellisCoder&) = delete;
 
-  // The encoder of trellis_code(bits), made once.
-  static const TrellisEncoder& of(int bits);
+  // The coder of trellis_code(bits), made once.
+  static const TrellisCoder& of(int bits);
 
   const TrellisCode& code() const { return code_; }
   const TrellisPlan& plan() const { return plan_; }
@@ -42,12 +45,15 @@ class TrellisEncoder {
   void encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes) const;
   void encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes, TrellisSearch search) const;
 
+  // Levels of `steps` steps, [steps][32]; `before` holds the codes of the kTrellisBefore steps before them.
+  void decode(const uint8_t* before, const uint8_t* codes, int steps, uint8_t* levels) const;
+
  private:
   TrellisCode code_;
   float scale_ = 1.0f;
   int16_t low_ = 0, high_ = 0;
   std::vector<int16_t> value_;
-  std::vector<uint8_t> hash_;
+  std::vector<uint8_t> hash_, level_;  // of each window
   TrellisPlan plan_{};
 };
 

@@ -1,6 +1,6 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/trellis_encoder.h"
+#include "quant/trellis_coder.h"
 
 #include <algorithm>
 
@@ -43,32 +43,35 @@ int16_t* TrellisScratch::words(size_t count) {
   return room_.data() + (kAlignment - address % kAlignment) % kAlignment / sizeof(int16_t);
 }
 
-TrellisEncoder::TrellisEncoder(const TrellisCode& code) : code_(code) {
+TrellisCoder::TrellisCoder(const TrellisCode& code) : code_(code) {
   const int units = units_of(code);
   scale_ = float(units) / code.step;
   for (int hash = 0; hash < 1 << code.hash_bits; ++hash) {
     const int level = code.coarse[hash & 15] + code.fine[hash >> 4];
     value_.push_back(int16_t((level - code.offset) * units));
   }
-  for (int window = 0; window < code.windows(); ++window) hash_.push_back(uint8_t(code.hash(window)));
+  for (int window = 0; window < code.windows(); ++window) {
+    hash_.push_back(uint8_t(code.hash(window)));
+    level_.push_back(uint8_t(code.level(window)));
+  }
   low_ = *std::min_element(value_.begin(), value_.end());
   high_ = *std::max_element(value_.begin(), value_.end());
   plan_ = {code.bits, code.window_bits, int(value_.size()), value_.data(), hash_.data()};
 }
 
-const TrellisEncoder& TrellisEncoder::of(int bits) {
-  static const TrellisEncoder encoders[] = {TrellisEncoder(trellis_code(1)), TrellisEncoder(trellis_code(2)),
-                                            TrellisEncoder(trellis_code(3)), TrellisEncoder(trellis_code(4))};
+const TrellisCoder& TrellisCoder::of(int bits) {
+  static const TrellisCoder encoders[] = {TrellisCoder(trellis_code(1)), TrellisCoder(trellis_code(2)),
+                                          TrellisCoder(trellis_code(3)), TrellisCoder(trellis_code(4))};
   return encoders[bits - 1];
 }
 
-void TrellisEncoder::encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes) const {
+void TrellisCoder::encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes) const {
   static const TrellisSearch search = best_search();
   encode(x, steps, scratch, codes, search);
 }
 
-void TrellisEncoder::encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes,
-                            TrellisSearch search) const {
+void TrellisCoder::encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes,
+                          TrellisSearch search) const {
   const size_t lanes = kTrellisLanes, states = size_t(trellis_states(code_.bits, code_.window_bits));
   const size_t words = size_t(trellis_words(code_.bits, code_.window_bits));
   const int seam = seam_of(code_);
@@ -98,6 +101,19 @@ void TrellisEncoder::encode(const float* x, int steps, TrellisScratch& scratch, 
     ends[lane] = uint16_t(window >> code_.bits);
   }
   search(plan_, target, steps, ends, cost, choices, codes);
+}
+
+void TrellisCoder::decode(const uint8_t* before, const uint8_t* codes, int steps, uint8_t* levels) const {
+  int window[kTrellisLanes] = {};
+  const auto push = [&](const uint8_t* now) {
+    for (int lane = 0; lane < kTrellisLanes; ++lane)
+      window[lane] = window[lane] >> code_.bits | now[lane] << (code_.window_bits - code_.bits);
+  };
+  for (int step = 0; step < kTrellisBefore; ++step) push(before + step * kTrellisLanes);
+  for (int step = 0; step < steps; ++step, codes += kTrellisLanes, levels += kTrellisLanes) {
+    push(codes);
+    for (int lane = 0; lane < kTrellisLanes; ++lane) levels[lane] = level_[size_t(window[lane])];
+  }
 }
 
 }  // namespace kvasir
