@@ -15,8 +15,6 @@ namespace kvasir::avx512 {
 
 // As avx2::unpack_levels: the same bytes in the same order.
 void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
-// The same for a segment with a trellis; unpack_levels goes on to it.
-void unpack_trellis(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
 
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch);

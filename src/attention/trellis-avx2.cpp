@@ -64,6 +64,24 @@ struct Mixed {
   }
 };
 
+template <int V>
+struct Vector {
+  static constexpr int index = V;
+};
+
+// each(Vector<0>()), ... of a cell.
+template <class Each>
+inline void each_vector(const Each& each) {
+  each(Vector<0>());
+  each(Vector<1>());
+  each(Vector<2>());
+  each(Vector<3>());
+  each(Vector<4>());
+  each(Vector<5>());
+  each(Vector<6>());
+  each(Vector<7>());
+}
+
 template <int Bits, int Mixes>
 void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* before, int cells, uint8_t* out,
                   size_t stride) {
@@ -74,33 +92,25 @@ void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* b
   table.coarse = broadcast(code.coarse);
   table.fine = broadcast(code.fine);
   Mixed<kCodes, Mixes> mixed;
-  const auto each = [&]<int V>(const uint8_t* at, const uint8_t* last, uint8_t* to) {
-    const __m256i hash = mixed.next(table, group<Bits, V>(at, last));
-    if (to == nullptr) return;
-    // A shuffle reads the low 4 bits of a byte; bit 7, which would clear it, is never set in hashes of up to 7 bits.
-    const __m256i level =
-        _mm256_add_epi8(_mm256_shuffle_epi8(table.coarse, hash), _mm256_shuffle_epi8(table.fine, field(hash, 4, 15)));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + V * kVectorCodes), level);
-  };
-  const auto all = [&](const uint8_t* at, const uint8_t* last, uint8_t* to) {
-    each.template operator()<0>(at, last, to);
-    each.template operator()<1>(at, last, to);
-    each.template operator()<2>(at, last, to);
-    each.template operator()<3>(at, last, to);
-    each.template operator()<4>(at, last, to);
-    each.template operator()<5>(at, last, to);
-    each.template operator()<6>(at, last, to);
-    each.template operator()<7>(at, last, to);
-  };
 #pragma GCC unroll 4
   for (int m = 0; m < Mixes; ++m) {
 #pragma GCC unroll 8
     for (int i = 0; i < Mixes * kCodes; ++i) mixed.of[m][i] = _mm256_setzero_si256();
   }
-  // No window reaches back farther than a cell: what this makes of the vectors before `before` is forgotten.
-  all(before, before, nullptr);
+  each_vector([&](auto v) {
+    // Of the cell before, only the last groups are in reach; what came before them isn't.
+    constexpr int V = decltype(v)::index;
+    if constexpr (V >= kCellVectors - Mixes * kCodes) mixed.next(table, group<Bits, V>(before, before));
+  });
   for (int i = 0; i < cells; ++i, cell += kVectorCodes * Bits, out += stride) {
-    all(cell, before, out);
+    each_vector([&](auto v) {
+      constexpr int V = decltype(v)::index;
+      const __m256i hash = mixed.next(table, group<Bits, V>(cell, before));
+      // A shuffle reads the low 4 bits of a byte; bit 7, which would clear it, is never set in hashes of up to 7 bits.
+      const __m256i level =
+          _mm256_add_epi8(_mm256_shuffle_epi8(table.coarse, hash), _mm256_shuffle_epi8(table.fine, field(hash, 4, 15)));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + V * kVectorCodes), level);
+    });
     before = cell;
   }
 }

@@ -51,12 +51,12 @@ TrellisCoder::TrellisCoder(const TrellisCode& code) : code_(code) {
     value_.push_back(int16_t((level - code.offset) * units));
   }
   for (int window = 0; window < code.windows(); ++window) {
-    hash_.push_back(uint8_t(code.hash(window)));
+    hash_.push_back(uint16_t(code.hash(window) * kTrellisLanes));
     level_.push_back(uint8_t(code.level(window)));
   }
   low_ = *std::min_element(value_.begin(), value_.end());
   high_ = *std::max_element(value_.begin(), value_.end());
-  plan_ = {code.bits, code.window_bits, int(value_.size()), value_.data(), hash_.data()};
+  plan_ = {code.bits, code.window_bits, int(value_.size()), kTrellisReach, kTrellisFar, value_.data(), hash_.data()};
 }
 
 const TrellisCoder& TrellisCoder::of(int bits) {

@@ -53,7 +53,9 @@ class TrellisCoder {
   float scale_ = 1.0f;
   int16_t low_ = 0, high_ = 0;
   std::vector<int16_t> value_;
-  std::vector<uint8_t> hash_, level_;  // of each window
+  // Of each window.
+  std::vector<uint16_t> hash_;
+  std::vector<uint8_t> level_;
   TrellisPlan plan_{};
 };
 

@@ -14,13 +14,17 @@ namespace kvasir {
 struct TrellisPlan {
   int bits, window_bits;  // window_bits >= 2 bits
   int hashes;             // <= kTrellisHashes
-  const int16_t* value;   // [hashes]: levels in the units of x
-  const uint8_t* hash;    // [2^window_bits]
+  // Differences beyond `reach` units count as it, costs beyond `far` as that: sums of the two fit 16 bits. (Constants
+  // in effect, but compilers that know them make two instructions of each minimum.)
+  int16_t reach, far;
+  const int16_t* value;  // [hashes]: levels in the units of x
+  const uint16_t* hash;  // [2^window_bits]: the window's hash times kTrellisLanes
 };
 
 inline constexpr int kTrellisLanes = 32;
 inline constexpr int kTrellisHashes = 128;
-inline constexpr int kTrellisReach = 127;  // larger differences count as it: its square still leaves room in 16 bits
+inline constexpr int kTrellisReach = 127;
+inline constexpr int kTrellisFar = 32767 - kTrellisReach * kTrellisReach - 14;
 
 // Choices are fields in words of 16 bits.
 template <int Bits>

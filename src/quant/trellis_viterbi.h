@@ -10,10 +10,6 @@
 namespace kvasir {
 namespace {
 
-// Costs are at most kFar, a step adds less than 2^15 - kFar, and `least` is taken off what a step adds: no sum
-// overflows.
-constexpr int16_t kFar = 32767 - kTrellisReach * kTrellisReach - 14;
-
 // One step of all states for as many sequences as Lanes has. Arrays of lanes are strided: [..][32], of which Lanes are
 // a part.
 template <int Bits, class Lanes>
@@ -24,15 +20,16 @@ inline void add_step(const TrellisPlan& plan, Lanes target, Lanes& least, const 
   // The low bits of a cost carry the branch that it came by: the smaller cost brings its branch along, ties go to the
   // smaller branch. Squares lose those bits, which is far below what tells two paths apart.
   const Lanes mask = Lanes{} + int16_t(kBranches - 1);
-  const Lanes reach = Lanes{} + int16_t(kTrellisReach), far = Lanes{} + kFar;
+  const Lanes reach = Lanes{} + plan.reach, far = Lanes{} + plan.far;
   const auto load = [](const int16_t* lanes) { return *reinterpret_cast<const Lanes*>(lanes); };
   const int states = trellis_states(Bits, plan.window_bits), tails = states / kBranches;
-  Lanes square[kTrellisHashes];
+  alignas(64) int16_t squares[kTrellisHashes * kTrellisLanes];
   for (int h = 0; h < plan.hashes; ++h) {
     Lanes difference = target - plan.value[h];
     difference = difference < reach ? difference : reach;
     difference = difference > -reach ? difference : -reach;
-    square[h] = ((difference * difference) & ~mask) - least;
+    // `least` is taken off what a step adds, so that costs stay small.
+    *reinterpret_cast<Lanes*>(squares + h * kTrellisLanes) = ((difference * difference) & ~mask) - least;
   }
   least = far;
   Lanes word = {};
@@ -44,11 +41,11 @@ inline void add_step(const TrellisPlan& plan, Lanes target, Lanes& least, const 
       from[branch] = load(cost + (tail * kBranches + branch) * kTrellisLanes) | int16_t(branch);
     for (int code = 0; code < kBranches; ++code) {
       const int state = code * tails + tail;
-      const uint8_t* hash = plan.hash + state * kBranches;
-      Lanes best = from[0] + square[hash[0]];
+      const uint16_t* hash = plan.hash + state * kBranches;
+      Lanes best = from[0] + load(squares + hash[0]);
 #pragma GCC unroll 16
       for (int branch = 1; branch < kBranches; ++branch) {
-        const Lanes other = from[branch] + square[hash[branch]];
+        const Lanes other = from[branch] + load(squares + hash[branch]);
         best = other < best ? other : best;
       }
       word = word << F::kBits | (best & mask);
@@ -111,7 +108,7 @@ inline void search_with(const TrellisPlan& plan, const int16_t* x, int steps, co
                         uint16_t* choices, uint8_t* codes) {
   constexpr int kLanes = int(sizeof(Lanes) / sizeof(int16_t));
   const int states = trellis_states(Bits, plan.window_bits);
-  for (int i = 0; i < states * kTrellisLanes; ++i) cost[i] = ends ? kFar : int16_t(0);
+  for (int i = 0; i < states * kTrellisLanes; ++i) cost[i] = ends ? plan.far : int16_t(0);
   for (int lane = 0; ends && lane < kTrellisLanes; ++lane) cost[ends[lane] * kTrellisLanes + lane] = 0;
   for (int lane = 0; lane < kTrellisLanes; lane += kLanes)
     search_lanes<Bits, Lanes>(plan, x + lane, steps, cost + lane, choices + lane);

@@ -149,7 +149,7 @@ TEST(TrellisCoder, FindsTheBestOfAllPaths) {
       int value[steps], window = start << bits;
       for (int step = 0; step < steps; ++step) {
         window = window >> bits | (path >> (bits * step) & 3) << (plan.window_bits - bits);
-        value[step] = plan.value[plan.hash[window]];
+        value[step] = plan.value[plan.hash[window] / kTrellisLanes];
       }
       for (int lane = 0; lane < lanes; ++lane) {
         int64_t error = 0;
