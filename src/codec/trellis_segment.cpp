@@ -39,6 +39,14 @@ const std::array<int, kCellCodes>& code_places(Side side) {
   return places[size_t(side)];
 }
 
+constexpr double kSilent = 0x1p-25;  // root mean square below which a 16-bit scale is zero
+
+// What values are divided by. An 8-bit scale is coarse, so codes are chosen against one that can be stored.
+float unit_of(const Codec& codec, double rms) {
+  if (codec.scale_format == ScaleFormat::f16) return float(rms);
+  return f16_to_float(log_scale_values()[log_scale_code(float(rms))]);
+}
+
 }  // namespace
 
 void encode_trellis_segment(const SideLayout& layout, int index, const float* y, std::byte* page) {
@@ -67,7 +75,8 @@ void encode_trellis_segment(const SideLayout& layout, int index, const float* y,
     double energy = 0;
     for (int c = 0; c < segment.count; ++c) energy += double(row[c]) * double(row[c]);
     sums[t].energy = energy;
-    const float inverse = energy > 0 ? float(1 / std::sqrt(energy / segment.count)) : 0.0f;
+    const double rms = std::sqrt(energy / segment.count);
+    const float inverse = rms > kSilent ? 1 / unit_of(codec, rms) : 0.0f;
     visit_token(t, [&](int c, size_t at) { room.unit[at] = row[c] * inverse; });
   }
   const TrellisCoder& coder = TrellisCoder::of(segment.bits);

@@ -90,6 +90,16 @@ TEST(TrellisSegment, TokensOfAnyLoudnessKeepTheirShare) {
   }
 }
 
+// Codes are chosen against the 8-bit scale, which then costs nothing.
+TEST(TrellisSegment, EightBitScalesCostNothing) {
+  for (int bits = 2; bits <= 4; ++bits) {
+    Codec codec = trellis(bits, Side::value, 64);
+    const double wide = mean_error(SideLayout(codec), 8);
+    codec.scale_format = ScaleFormat::log8;
+    EXPECT_LT(mean_error(SideLayout(codec), 8), 1.01 * wide) << bits;
+  }
+}
+
 // <x, x^> = <x, x> of each vector: then every inner product is right on average.
 TEST(TrellisSegment, KeyScaleIsUnbiased) {
   const int dim = 64;
