@@ -90,13 +90,13 @@ TEST(TrellisSegment, TokensOfAnyLoudnessKeepTheirShare) {
   }
 }
 
-// Codes are chosen against the 8-bit scale, which then costs nothing.
-TEST(TrellisSegment, EightBitScalesCostNothing) {
+// Codes are chosen against the 8-bit scale. It costs what a scale fitted afterwards wins: one of 64 degrees of freedom.
+TEST(TrellisSegment, EightBitScalesCostLittle) {
   for (int bits = 2; bits <= 4; ++bits) {
     Codec codec = trellis(bits, Side::value, 64);
     const double wide = mean_error(SideLayout(codec), 8);
     codec.scale_format = ScaleFormat::log8;
-    EXPECT_LT(mean_error(SideLayout(codec), 8), 1.01 * wide) << bits;
+    EXPECT_LT(mean_error(SideLayout(codec), 8), (1 + 1.5 / 64) * wide) << bits;
   }
 }
 
