@@ -80,7 +80,7 @@ void encode_trellis_segment(const SideLayout& layout, int index, const float* y,
     visit_token(t, [&](int c, size_t at) { room.unit[at] = row[c] * inverse; });
   }
   const TrellisCoder& coder = TrellisCoder::of(segment.bits);
-  coder.encode(room.unit.data(), steps, room.scratch, room.codes.data());
+  coder.encode(room.unit.data(), nullptr, steps, room.scratch, room.codes.data());
   coder.decode(room.codes.data() + room.codes.size() - kCellCodes, room.codes.data(), steps, room.levels.data());
 
   const float step = segment.trellis->step;

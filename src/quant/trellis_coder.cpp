@@ -19,12 +19,16 @@ int seam_of(const TrellisCode& code) {
 constexpr size_t kAlignment = 64;
 constexpr size_t kAlignedWords = kAlignment / sizeof(int16_t);
 
-// Units of the search in one step of the levels. The search sees differences up to kTrellisReach units and costs in
-// multiples of 2^b squared units: fine enough that a typical error is some 20 of those, coarse enough that no path that
-// could win is cut off.
-int units_of(const TrellisCode& code) {
-  const float reach[] = {0, 4.0f, 1.75f, 1.2f, .8f};  // standard deviations
-  return std::max(1, int(float(kTrellisReach) * code.step / reach[code.bits]));
+// Units of x in one of a cost's root. The search sees differences up to kTrellisReach of those and costs in multiples
+// of 2^b of their squares: fine enough that a typical error is 10 to 50 of these, coarse enough that no path that could
+// win is cut off.
+constexpr float kFine = 24;
+constexpr float kReach[] = {0, 4.0f, 1.75f, 1.2f, .8f};  // standard deviations
+
+constexpr float kQuietest = .25f, kLoudest = 2.0f;
+
+int16_t nearest(float x) {
+  return int16_t(x < 0 ? int(x - 0.5f) : int(x + 0.5f));
 }
 
 TrellisSearch best_search() {
@@ -44,11 +48,10 @@ int16_t* TrellisScratch::words(size_t count) {
 }
 
 TrellisCoder::TrellisCoder(const TrellisCode& code) : code_(code) {
-  const int units = units_of(code);
-  scale_ = float(units) / code.step;
+  scale_ = kFine * kTrellisReach / kReach[code.bits];
   for (int hash = 0; hash < 1 << code.hash_bits; ++hash) {
     const int level = code.coarse[hash & 15] + code.fine[hash >> 4];
-    value_.push_back(int16_t((level - code.offset) * units));
+    value_.push_back(nearest(code.value(level) * scale_));
   }
   for (int window = 0; window < code.windows(); ++window) {
     hash_.push_back(uint16_t(code.hash(window) * kTrellisLanes));
@@ -65,31 +68,29 @@ const TrellisCoder& TrellisCoder::of(int bits) {
   return encoders[bits - 1];
 }
 
-void TrellisCoder::encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes) const {
+void TrellisCoder::encode(const float* x, const float* loudness, int steps, TrellisScratch& scratch,
+                          uint8_t* codes) const {
   static const TrellisSearch search = best_search();
-  encode(x, steps, scratch, codes, search);
+  encode(x, loudness, steps, scratch, codes, search);
 }
 
-void TrellisCoder::encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes,
+void TrellisCoder::encode(const float* x, const float* loudness, int steps, TrellisScratch& scratch, uint8_t* codes,
                           TrellisSearch search) const {
   const size_t lanes = kTrellisLanes, states = size_t(trellis_states(code_.bits, code_.window_bits));
   const size_t words = size_t(trellis_words(code_.bits, code_.window_bits));
   const int seam = seam_of(code_);
-  const size_t room = size_t(std::max(steps, 2 * seam));
-  int16_t* target = scratch.words((size_t(steps) + room * words + 2 * (size_t(seam) + states)) * lanes);
-  int16_t* around = target + size_t(steps) * lanes;
-  int16_t* cost = around + 2 * size_t(seam) * lanes;
+  const size_t room = size_t(std::max(steps, 2 * seam)), around_steps = size_t(2 * seam);
+  int16_t* target = scratch.words((2 * size_t(steps) + 2 * around_steps + room * words + 2 * states) * lanes);
+  int16_t* around = target + 2 * size_t(steps) * lanes;
+  int16_t* cost = around + 2 * around_steps * lanes;
   auto* choices = reinterpret_cast<uint16_t*>(cost + 2 * states * lanes);
-  const float low = low_, high = high_;
-  // The sum isn't negative, so that the conversion rounds to the nearest.
-  for (size_t i = 0; i < size_t(steps) * lanes; ++i)
-    target[i] = int16_t(low_ + int(std::min(std::max(x[i] * scale_, low), high) - low + 0.5f));
+  to_integers(x, loudness, steps, target);
 
   // Where a circle begins doesn't matter far away from it: the state there is the one that the best path through the
   // last and the first steps takes.
   for (int i = 0; i < 2 * seam; ++i) {
     const int step = ((i - seam) % steps + steps) % steps;
-    std::copy_n(target + size_t(step) * lanes, lanes, around + size_t(i) * lanes);
+    std::copy_n(target + size_t(step) * 2 * lanes, 2 * lanes, around + size_t(i) * 2 * lanes);
   }
   uint8_t codes_around[2 * kMostSeam * kTrellisLanes];
   search(plan_, around, 2 * seam, nullptr, cost, choices, codes_around);
@@ -101,6 +102,19 @@ void TrellisCoder::encode(const float* x, int steps, TrellisScratch& scratch, ui
     ends[lane] = uint16_t(window >> code_.bits);
   }
   search(plan_, target, steps, ends, cost, choices, codes);
+}
+
+void TrellisCoder::to_integers(const float* x, const float* loudness, int steps, int16_t* out) const {
+  const float low = low_, high = high_, one = 65536 / kFine;
+  for (int step = 0; step < steps; ++step, x += kTrellisLanes, out += 2 * kTrellisLanes) {
+    for (int lane = 0; lane < kTrellisLanes; ++lane) {
+      const float loud = loudness ? std::min(std::max(loudness[step * kTrellisLanes + lane], kQuietest), kLoudest) : 1;
+      // The sum isn't negative, so that the conversion rounds to the nearest; then half of what the product is over.
+      const int value = low_ + int(std::min(std::max(x[lane] * scale_, low), high) - low + 0.5f);
+      out[lane] = int16_t(value + int(kFine / 2 / loud));
+      out[kTrellisLanes + lane] = int16_t(one * loud);
+    }
+  }
 }
 
 void TrellisCoder::decode(const uint8_t* before, const uint8_t* codes, int steps, uint8_t* levels) const {

@@ -38,19 +38,23 @@ class TrellisCoder {
 
   const TrellisCode& code() const { return code_; }
   const TrellisPlan& plan() const { return plan_; }
-  float scale() const { return scale_; }  // units of the plan in one unit of x
+  // x and loudness as the search takes them, [steps][2][32].
+  void to_integers(const float* x, const float* loudness, int steps, int16_t* out) const;
 
-  // x and codes are [steps][32]; x has unit variance or nearly and is finite. What lies outside the levels counts as
-  // the outermost level. A pure function of x, whatever the processor.
-  void encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes) const;
-  void encode(const float* x, int steps, TrellisScratch& scratch, uint8_t* codes, TrellisSearch search) const;
+  // x, loudness and codes are [steps][32]; x has unit variance or nearly and is finite. What lies outside the levels
+  // counts as the outermost level. The squared error is that of x times `loudness`, of which quarter to double count:
+  // a path that spares the loud at the cost of the quiet, as if bits moved to them. Null: all are equal. A pure
+  // function of x and loudness, whatever the processor.
+  void encode(const float* x, const float* loudness, int steps, TrellisScratch& scratch, uint8_t* codes) const;
+  void encode(const float* x, const float* loudness, int steps, TrellisScratch& scratch, uint8_t* codes,
+              TrellisSearch search) const;
 
   // Levels of `steps` steps, [steps][32]; `before` holds the codes of the kTrellisBefore steps before them.
   void decode(const uint8_t* before, const uint8_t* codes, int steps, uint8_t* levels) const;
 
  private:
   TrellisCode code_;
-  float scale_ = 1.0f;
+  float scale_ = 1.0f;  // units of the search in one unit of x
   int16_t low_ = 0, high_ = 0;
   std::vector<int16_t> value_;
   // Of each window.

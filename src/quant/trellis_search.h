@@ -17,13 +17,13 @@ struct TrellisPlan {
   // Differences beyond `reach` units count as it, costs beyond `far` as that: sums of the two fit 16 bits. (Constants
   // in effect, but compilers that know them make two instructions of each minimum.)
   int16_t reach, far;
-  const int16_t* value;  // [hashes]: levels in the units of x
+  const int16_t* value;  // [hashes]: levels in the units of x, of either sign up to 16000
   const uint16_t* hash;  // [2^window_bits]: the window's hash times kTrellisLanes
 };
 
 inline constexpr int kTrellisLanes = 32;
 inline constexpr int kTrellisHashes = 128;
-inline constexpr int kTrellisReach = 127;
+inline constexpr int kTrellisReach = 127;  // units of a cost's root
 inline constexpr int kTrellisFar = 32767 - kTrellisReach * kTrellisReach - 14;
 
 // Choices are fields in words of 16 bits.
@@ -43,9 +43,11 @@ constexpr int trellis_words(int bits, int window_bits) {
   return trellis_states(bits, window_bits) * (bits == 3 ? 4 : bits) / 16;
 }
 
-// x is [steps][32], within the range of plan.value. `ends` is the state before the first and after the last step of
-// each sequence; null leaves both open, each for itself. cost is room for [2][states][32], choices for
-// [steps][words][32]; x, cost and choices are 64-byte aligned. codes is [steps][32].
+// x is [steps][2][32]: values within the range of plan.value, then what differences from them are multiplied by, over
+// 2^16: costs are squares of the integer below that (values have half a unit added, so that it is the nearest). `ends`
+// is the state before the first and after the last step of each sequence; null leaves both open, each for itself. cost
+// is room for [2][states][32], choices for [steps][words][32]; x, cost and choices are 64-byte aligned. codes is
+// [steps][32].
 using TrellisSearch = void (*)(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends,
                                int16_t* cost, uint16_t* choices, uint8_t* codes);
 

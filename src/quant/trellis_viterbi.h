@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The body of search_trellis (quant/trellis_search.h). Included only by trellis_search*.cpp; everything is internal to
-// the file, since each is compiled for another instruction set.
+// the file, since each is compiled for another instruction set. Includers define before, for their vectors of integers,
+// high_product(a, b): a b / 2^16, rounded down.
 #pragma once
 
 #include "quant/trellis_search.h"
@@ -13,7 +14,7 @@ namespace {
 // One step of all states for as many sequences as Lanes has. Arrays of lanes are strided: [..][32], of which Lanes are
 // a part.
 template <int Bits, class Lanes>
-inline void add_step(const TrellisPlan& plan, Lanes target, Lanes& least, const int16_t* __restrict cost,
+inline void add_step(const TrellisPlan& plan, const int16_t* x, Lanes& least, const int16_t* __restrict cost,
                      int16_t* __restrict next, uint16_t* __restrict choices) {
   using F = TrellisFields<Bits>;
   constexpr int kBranches = F::kBranches;
@@ -24,8 +25,9 @@ inline void add_step(const TrellisPlan& plan, Lanes target, Lanes& least, const 
   const auto load = [](const int16_t* lanes) { return *reinterpret_cast<const Lanes*>(lanes); };
   const int states = trellis_states(Bits, plan.window_bits), tails = states / kBranches;
   alignas(64) int16_t squares[kTrellisHashes * kTrellisLanes];
+  const Lanes target = load(x), loudness = load(x + kTrellisLanes);
   for (int h = 0; h < plan.hashes; ++h) {
-    Lanes difference = target - plan.value[h];
+    Lanes difference = high_product(target - plan.value[h], loudness);
     difference = difference < reach ? difference : reach;
     difference = difference > -reach ? difference : -reach;
     // `least` is taken off what a step adds, so that costs stay small.
@@ -64,13 +66,12 @@ inline void add_step(const TrellisPlan& plan, Lanes target, Lanes& least, const 
 
 template <int Bits, class Lanes>
 inline void search_lanes(const TrellisPlan& plan, const int16_t* x, int steps, int16_t* cost, uint16_t* choices) {
-  // `cost` comes filled.
   const int states = trellis_states(Bits, plan.window_bits), words = trellis_words(Bits, plan.window_bits);
   int16_t* next = cost + states * kTrellisLanes;
   Lanes least = {};
   for (int step = 0; step < steps; ++step) {
-    const Lanes target = *reinterpret_cast<const Lanes*>(x + step * kTrellisLanes);
-    add_step<Bits, Lanes>(plan, target, least, cost, next, choices + ptrdiff_t(step) * words * kTrellisLanes);
+    add_step<Bits, Lanes>(plan, x + step * 2 * kTrellisLanes, least, cost, next,
+                          choices + ptrdiff_t(step) * words * kTrellisLanes);
     int16_t* const swap = cost;
     cost = next;
     next = swap;

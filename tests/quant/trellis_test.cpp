@@ -74,7 +74,7 @@ double normal_mse(const TrellisCode& code, int steps, int values) {
   double sum = 0;
   for (int i = 0; i < pages; ++i) {
     const std::vector<float> x = normal_samples(page, uint64_t(1000 * steps + i));
-    coder.encode(x.data(), steps, scratch, codes.data());
+    coder.encode(x.data(), nullptr, steps, scratch, codes.data());
     sum += squared_error(code, x, codes, steps);
   }
   return sum / (double(pages) * double(page));
@@ -136,11 +136,13 @@ TEST(TrellisCoder, FindsTheBestOfAllPaths) {
   const TrellisPlan& plan = coder.plan();
   const int states = trellis_states(bits, plan.window_bits), words = trellis_words(bits, plan.window_bits);
   const std::vector<float> normal = normal_samples(size_t(steps * lanes), 7);
+  std::vector<float> loudness(normal.size());
+  for (size_t i = 0; i < loudness.size(); ++i) loudness[i] = float(i % 13) / 5;
   std::vector<std::array<int64_t, 2>> sum(size_t(lanes), {INT64_MAX, 0});  // the best, and the one found
   TrellisScratch room;
-  int16_t* x = room.words(size_t((steps * (1 + words) + 2 * states) * lanes));
-  for (int i = 0; i < steps * lanes; ++i) x[i] = int16_t(std::lround(normal[size_t(i)] * coder.scale()));
-  int16_t* cost = x + steps * lanes;
+  int16_t* x = room.words(size_t((steps * (2 + words) + 2 * states) * lanes));
+  coder.to_integers(normal.data(), loudness.data(), steps, x);
+  int16_t* cost = x + 2 * steps * lanes;
   std::vector<uint8_t> codes(size_t(steps * lanes));
   search_trellis(plan, x, steps, nullptr, cost, reinterpret_cast<uint16_t*>(cost + 2 * states * lanes), codes.data());
 
@@ -155,7 +157,9 @@ TEST(TrellisCoder, FindsTheBestOfAllPaths) {
         int64_t error = 0;
         bool own = true;
         for (int step = 0; step < steps; ++step) {
-          const int difference = x[step * lanes + lane] - value[step];
+          const int loud = x[(2 * step + 1) * lanes + lane];
+          const int difference =
+              std::clamp((x[2 * step * lanes + lane] - value[step]) * loud >> 16, -kTrellisReach, kTrellisReach);
           error += difference * difference;
           own = own && codes[size_t(step * lanes + lane)] == (path >> (bits * step) & 3);
         }
@@ -170,6 +174,30 @@ TEST(TrellisCoder, FindsTheBestOfAllPaths) {
   }
 }
 
+// With loudness as values have it, the error of what they stand for falls as if some of the bits had moved.
+TEST(TrellisCoder, SparesTheLoud) {
+  const int steps = 128;
+  for (int bits = 2; bits <= 4; ++bits) {
+    const TrellisCoder& coder = TrellisCoder::of(bits);
+    const std::vector<float> x = normal_samples(size_t(steps * kTrellisLanes), 5);
+    std::vector<float> loudness(x.size());
+    for (size_t i = 0; i < x.size(); ++i) loudness[i] = i / kTrellisLanes % 2 ? 1.5f : 0.5f;
+    TrellisScratch scratch;
+    double sum[2] = {};
+    for (const bool heard : {false, true}) {
+      std::vector<uint8_t> codes(x.size());
+      coder.encode(x.data(), heard ? loudness.data() : nullptr, steps, scratch, codes.data());
+      const std::vector<uint8_t> levels = levels_of(coder.code(), codes, steps);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double error = double(x[i]) - double(coder.code().value(levels[i]));
+        sum[heard] += error * error * double(loudness[i]) * double(loudness[i]);
+      }
+    }
+    EXPECT_LT(sum[1], .8 * sum[0]) << bits;
+    EXPECT_GT(sum[1], .6 * sum[0]) << bits << ": moving bits freely would give 2 1.5 .5 / (1.5^2 + .5^2)";
+  }
+}
+
 TEST(TrellisCoder, TheSameCodesOnEveryInstructionSet) {
   for (const auto& [name, code] : all_codes()) {
     const TrellisCoder coder(*code);
@@ -178,12 +206,12 @@ TEST(TrellisCoder, TheSameCodesOnEveryInstructionSet) {
       for (size_t i = 0; i < x.size(); i += 37) x[i] *= 1e6f;  // beyond all levels
       TrellisScratch scratch;
       std::vector<uint8_t> plain(x.size()), fast(x.size());
-      coder.encode(x.data(), steps, scratch, plain.data(), search_trellis);
-      coder.encode(x.data(), steps, scratch, fast.data());
+      coder.encode(x.data(), nullptr, steps, scratch, plain.data(), search_trellis);
+      coder.encode(x.data(), nullptr, steps, scratch, fast.data());
       EXPECT_EQ(plain, fast) << name << ", " << steps << " steps";
 #ifdef KVASIR_X86
       if (!processor_has_avx2()) continue;
-      coder.encode(x.data(), steps, scratch, fast.data(), avx2::search_trellis);
+      coder.encode(x.data(), nullptr, steps, scratch, fast.data(), avx2::search_trellis);
       EXPECT_EQ(plain, fast) << name << ", " << steps << " steps, avx2";
 #endif
     }
@@ -208,9 +236,9 @@ TEST(TrellisCoder, ScratchIsReusedWithoutATrace) {
   const std::vector<float> other = normal_samples(4 * x.size(), 4);
   std::vector<uint8_t> first(x.size()), second(x.size()), ignored(other.size());
   TrellisScratch fresh, used;
-  TrellisCoder::of(3).encode(x.data(), steps, fresh, first.data());
-  TrellisCoder::of(2).encode(other.data(), 4 * steps, used, ignored.data());
-  TrellisCoder::of(3).encode(x.data(), steps, used, second.data());
+  TrellisCoder::of(3).encode(x.data(), nullptr, steps, fresh, first.data());
+  TrellisCoder::of(2).encode(other.data(), nullptr, 4 * steps, used, ignored.data());
+  TrellisCoder::of(3).encode(x.data(), nullptr, steps, used, second.data());
   EXPECT_EQ(first, second);
 }
 
