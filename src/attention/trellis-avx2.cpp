@@ -124,14 +124,11 @@ void unpack_trellis(const SegmentView& segment, int block, int first_cell, int c
   const ptrdiff_t bytes = ptrdiff_t(kVectorCodes) * segment.bits;
   const uint8_t *cell = codes + index * bytes, *before = codes + last * bytes;
   const TrellisCode& code = *segment.trellis;
-  switch (segment.bits * 4 + code.mixes) {
-    case 1 * 4 + 1: return unpack_cells<1, 1>(code, cell, before, cells, out, stride);
-    case 2 * 4 + 1: return unpack_cells<2, 1>(code, cell, before, cells, out, stride);
-    case 2 * 4 + 2: return unpack_cells<2, 2>(code, cell, before, cells, out, stride);
-    case 3 * 4 + 2: return unpack_cells<3, 2>(code, cell, before, cells, out, stride);
-    case 3 * 4 + 3: return unpack_cells<3, 3>(code, cell, before, cells, out, stride);
-    case 4 * 4 + 1: return unpack_cells<4, 1>(code, cell, before, cells, out, stride);
-    default: return unpack_cells<4, 2>(code, cell, before, cells, out, stride);
+  switch (segment.bits) {
+    case 1: return unpack_cells<1, trellis_mixes(1)>(code, cell, before, cells, out, stride);
+    case 2: return unpack_cells<2, trellis_mixes(2)>(code, cell, before, cells, out, stride);
+    case 3: return unpack_cells<3, trellis_mixes(3)>(code, cell, before, cells, out, stride);
+    default: return unpack_cells<4, trellis_mixes(4)>(code, cell, before, cells, out, stride);
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/trellis_segment.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -19,7 +20,7 @@ constexpr int kCellCodes = kVectorCodes * kCellVectors;
 
 // Room that a thread keeps from page to page.
 struct Room {
-  std::vector<float> unit;  // y over its scale, in the order of the codes
+  std::vector<float> unit, loudness;  // y over its scale, and that scale; in the order of the codes
   std::vector<uint8_t> codes, levels;
   TrellisScratch scratch;
 };
@@ -41,6 +42,14 @@ const std::array<int, kCellCodes>& code_places(Side side) {
 
 constexpr double kSilent = 0x1p-25;  // root mean square below which a 16-bit scale is zero
 
+// The middle of the tokens' energies: what their loudness is measured by.
+double median_energy(const SpanSums (&sums)[kPageTokens]) {
+  double energy[kPageTokens];
+  for (int t = 0; t < kPageTokens; ++t) energy[t] = sums[t].energy;
+  std::nth_element(energy, energy + kPageTokens / 2, energy + kPageTokens);
+  return energy[kPageTokens / 2];
+}
+
 // What values are divided by. An 8-bit scale is coarse, so codes are chosen against one that can be stored.
 float unit_of(const Codec& codec, double rms) {
   if (codec.scale_format == ScaleFormat::f16) return float(rms);
@@ -56,6 +65,7 @@ void encode_trellis_segment(const SideLayout& layout, int index, const float* y,
   const int stride = layout.mapped_dim(), cells = segment.cells(), steps = kBlocksPerPage * cells * kCellVectors;
   thread_local Room room;
   room.unit.resize(size_t(steps) * kVectorCodes);
+  room.loudness.resize(room.unit.size());
   room.codes.resize(room.unit.size());
   room.levels.resize(room.unit.size());
   y += segment.first;
@@ -70,17 +80,22 @@ void encode_trellis_segment(const SideLayout& layout, int index, const float* y,
   };
 
   SpanSums sums[kPageTokens];
+  for (int t = 0; t < kPageTokens; ++t)
+    for (int c = 0; c < segment.count; ++c) sums[t].energy += double(y[t * stride + c]) * double(y[t * stride + c]);
+  const double middle = median_energy(sums);
   for (int t = 0; t < kPageTokens; ++t) {
     const float* row = y + t * stride;
-    double energy = 0;
-    for (int c = 0; c < segment.count; ++c) energy += double(row[c]) * double(row[c]);
-    sums[t].energy = energy;
-    const double rms = std::sqrt(energy / segment.count);
+    const double rms = std::sqrt(sums[t].energy / segment.count);
     const float inverse = rms > kSilent ? 1 / unit_of(codec, rms) : 0.0f;
-    visit_token(t, [&](int c, size_t at) { room.unit[at] = row[c] * inverse; });
+    // Errors count as they are, not over the token's scale: so that the sum over all tokens is least.
+    const float loudness = middle > 0 ? float(std::sqrt(sums[t].energy / middle)) : 1.0f;
+    visit_token(t, [&](int c, size_t at) {
+      room.unit[at] = row[c] * inverse;
+      room.loudness[at] = loudness;
+    });
   }
   const TrellisCoder& coder = TrellisCoder::of(segment.bits);
-  coder.encode(room.unit.data(), nullptr, steps, room.scratch, room.codes.data());
+  coder.encode(room.unit.data(), room.loudness.data(), steps, room.scratch, room.codes.data());
   coder.decode(room.codes.data() + room.codes.size() - kCellCodes, room.codes.data(), steps, room.levels.data());
 
   const float step = segment.trellis->step;

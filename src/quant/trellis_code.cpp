@@ -53,18 +53,6 @@ constexpr TrellisCode kTrellis4 = {.bits = 4,
                                    .coarse = {157, 48, 144, 85, 78, 92, 133, 69, 36, 123, 1, 107, 99, 115, 59, 193},
                                    .fine = {0, 29, 21, 15, 55, 27, 42, 35}};
 
-constexpr TrellisCode kLongTrellis2 = {
-    .bits = 2,
-    .window_bits = 10,
-    .hash_bits = 6,
-    .mixes = 2,
-    .offset = 128,
-    .step = 0.0186792f,
-    .mix = {{63, 32, 2, 47, 31, 36, 11, 2, 60, 15, 10, 29, 39, 25, 35, 24},
-            {45, 45, 45, 45, 33, 33, 33, 33, 37, 37, 37, 37, 25, 25, 25, 25}},
-    .coarse = {54, 1, 177, 157, 132, 89, 100, 118, 173, 223, 131, 44, 97, 139, 59, 85},
-    .fine = {28, 6, 0, 29}};
-
 constexpr TrellisCode kLongTrellis3 = {
     .bits = 3,
     .window_bits = 15,
@@ -103,11 +91,8 @@ const TrellisCode& trellis_code(int bits) {
   }
 }
 
-const TrellisCode& long_trellis_code(int bits) {
-  if (bits != 2 && bits != 3)
-    throw Error(ErrorCode::invalid_argument,
-                "no long trellis code of " + std::to_string(bits) + " bits; choose 2 or 3");
-  return bits == 2 ? kLongTrellis2 : kLongTrellis3;
+const TrellisCode& long_trellis_code() {
+  return kLongTrellis3;
 }
 
 }  // namespace kvasir
