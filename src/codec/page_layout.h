@@ -17,6 +17,7 @@
 // first. A plane of w bits is w words of 32 bytes; byte i of word j holds, from its low bits up, the w-bit fields of
 // byte i of vectors j * (8 / w), j * (8 / w) + 1, ... So one 32-byte load, a shift and a mask yield a whole vector.
 //
+// Codes of a trellis lie the same way; what they stand for depends on those before (codec/trellis_segment.h).
 // Raw segments (16 bit): [64 tokens][count] halves.
 // Scales and zero points (f16): ScaleSpan::token: [segments][64 tokens]; ScaleSpan::channel: [2 blocks][dim].
 // ScaleFormat::log8: scales are bytes, [segments][64 tokens].

@@ -72,7 +72,7 @@ TEST(TrellisSegment, LosesLessThanTheBestLevels) {
 }
 
 // Neighbours in a sequence are other tokens and channels. Each token is divided by its own scale before, so the quiet
-// ones survive beside the loud ones, and a token of zeros stays one.
+// ones lose nothing beside the loud ones, and a token of zeros stays one.
 TEST(TrellisSegment, TokensOfAnyLoudnessKeepTheirShare) {
   const int dim = 64;
   for (const Side side : {Side::key, Side::value}) {
@@ -85,32 +85,8 @@ TEST(TrellisSegment, TokensOfAnyLoudnessKeepTheirShare) {
       for (int c = 0; c < dim; ++c) x[size_t(t * dim + c)] *= loudness;
     }
     const auto y = round_trip(layout, x);
-    EXPECT_LT(relative_error(dim, x, y), 4 * even);
+    EXPECT_LT(relative_error(dim, x, y), 1.02 * even);
     for (int c = 0; c < dim; ++c) EXPECT_EQ(y[size_t(3 * dim + c)], 0.0f);
-  }
-}
-
-// What counts is the error of all tokens together. Moving bits between tokens whose energies vary by a factor e^(2 s z)
-// would win up to 1 - e^(-2 s^2); a path that knows what is loud finds half of that.
-TEST(TrellisSegment, LoudTokensAreSpared) {
-  const int dim = 64;
-  for (int bits = 2; bits <= 4; ++bits) {
-    const SideLayout layout(trellis(bits, Side::value, dim));
-    double lost = 0, total = 0;
-    SplitMix random(4);
-    for (uint64_t page = 0; page < 8; ++page) {
-      auto x = gaussian(size_t(kPageTokens * dim), page);
-      for (int t = 0; t < kPageTokens; ++t) {
-        const auto loudness = float(std::exp(.4 * random.normal()));
-        for (int c = 0; c < dim; ++c) x[size_t(t * dim + c)] *= loudness;
-      }
-      const auto y = round_trip(layout, x);
-      for (size_t i = 0; i < x.size(); ++i) {
-        lost += (double(x[i]) - double(y[i])) * (double(x[i]) - double(y[i]));
-        total += double(x[i]) * double(x[i]);
-      }
-    }
-    EXPECT_LT(lost / total, (1 - .5 * (1 - std::exp(-2 * .4 * .4))) * mean_error(layout, 8)) << bits;
   }
 }
 
