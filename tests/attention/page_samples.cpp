@@ -61,7 +61,19 @@ void fill(SamplePage& page, SplitMix& random) {
 void decode_segment(SamplePage& page, int index) {
   const SideLayout& layout = page.layout;
   const SegmentLayout& segment = layout.segments[size_t(index)];
-  std::vector<uint8_t> codes(size_t(kVectorCodes * kCellVectors));
+  // What the packed codes of each cell stand for, both blocks; of a trellis the levels, else the codes.
+  constexpr size_t cell_codes = size_t(kVectorCodes) * kCellVectors;
+  const int cells = segment.raw() ? 0 : kBlocksPerPage * segment.cells();
+  std::vector<uint8_t> codes(size_t(cells) * cell_codes);
+  for (int cell = 0; cell < cells; ++cell) {
+    const std::byte* packed = page.bytes.data() + segment.codes;
+    uint8_t* out = codes.data() + size_t(cell) * cell_codes;
+    if (segment.trellis) {
+      unpack_trellis_cell(*segment.trellis, packed, cells, cell, out);
+    } else {
+      unpack_cell(segment.bits, packed + size_t(cell) * segment.cell_bytes(), out);
+    }
+  }
   for (int t = 0; t < kPageTokens; ++t) {
     for (int c = 0; c < segment.count; ++c) {
       const int channel = segment.first + c;
@@ -70,15 +82,9 @@ void decode_segment(SamplePage& page, int index) {
       if (segment.raw()) {
         part = read_half(page, segment.codes, size_t(t * segment.count + c), segment.half);
       } else {
-        const int block = t / kBlockTokens, cell = c / kCellChannels;
-        if (segment.trellis) {
-          unpack_trellis_cell(*segment.trellis, page.bytes.data() + segment.codes, kBlocksPerPage * segment.cells(),
-                              block * segment.cells() + cell, codes.data());
-        } else {
-          unpack_cell(segment.bits, page.bytes.data() + segment.cell(block, cell), codes.data());
-        }
+        const int cell = t / kBlockTokens * segment.cells() + c / kCellChannels;
         const CodePlace place = code_place(layout.codec.side, t % kBlockTokens, c % kCellChannels);
-        const uint8_t code = codes[size_t(place.vector * kVectorCodes + place.byte)];
+        const uint8_t code = codes[size_t(cell) * cell_codes + size_t(place.vector * kVectorCodes + place.byte)];
         page.level[at] = segment.trellis ? double(code - segment.trellis->offset) * double(segment.trellis->step)
                                          : double(segment.codebook->level[code] - segment.codebook->offset) *
                                                double(segment.codebook->step);
