@@ -117,6 +117,7 @@ SpectralOptions spectral_options(NameOptions& given) {
   options.attended_key = given.number("keys", options.attended_key, 0, 1);
   options.attended_query = given.number("queries", options.attended_query, 0, 1);
   options.attended_value = given.number("values", options.attended_value, 0, 1);
+  options.ridge = given.number("ridge", options.ridge, 0, 1);
   options.bytes = int(given.number("bytes", 0, 1, 4096));
   options.min_classes = int(given.number("least", options.min_classes, 1, 16));
   return options;

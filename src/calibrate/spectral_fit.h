@@ -22,7 +22,8 @@ struct SpectralOptions {
   int min_classes = 1, max_classes = 4;
   // Shares of the attended moments in what is fitted; the rest comes from all tokens alike, so that no direction is
   // forgotten. Values: all attended.
-  double attended_query = 0.5, attended_key = 0.8, attended_value = 1;
+  double ridge = 1e-5;
+  double attended_query = 0.5, attended_key = 0.5, attended_value = 1;
 };
 
 // Bytes of a token and head that `bits` a value stand for, with scales: bits + 1/2 at 64 channels and below, bits + .3
