@@ -56,19 +56,25 @@ struct LayerOverride {
 // What the user asked for, in names. `resolve_codecs` in cache/layer_codecs.h turns it into one codec per layer and
 // side.
 struct CacheOptions {
-  // --kv K[,V]; these two are what `auto` stands for. Keys in 4 bits need their loud channels apart: on Qwen2.5-Coder
-  // 0.5B plain turbo4 has 80 times the divergence (docs/results/turboquant.md).
+  // --kv K[,V]; these two are what `auto` stands for as long as the model has no calibration. Keys in 4 bits need their
+  // loud channels apart: on Qwen2.5-Coder 0.5B plain turbo4 has 80 times the divergence (docs/results/turboquant.md).
   std::string key = "turbo4.5", value = "turbo4";
+  // Both sides are `auto`: engines take kFittedAuto once there is a calibration.
+  bool automatic = false;
   std::vector<LayerOverride> overrides;  // --kv-layers; later ones win
   bool protect = true;                   // the codec's default protections (cache/layer_codecs.h)
   int sink = 64;                         // --sink
   int recent = 256;                      // --recent
   size_t budget = 0;                     // bytes the pool may hand out; 0 = no limit
+  bool use_kept = true;                  // --no-calibration: `auto` doesn't use the one kept for the model
   std::string calibration;               // --calibration FILE; empty: the one kept for the model
   std::string rotations;                 // --rotations K_FILE[,V_FILE] for oscar2; empty: the calibration's own
   // Makes the codecs that are fitted to the model; needed if any is named. Engines take it from `calibration`.
   std::shared_ptr<const FittedCodecs> fitted;
 };
+
+// What `auto` stands for with a calibration, for both sides.
+inline constexpr const char* kFittedAuto = "spectral3";
 
 // Parses `K[,V]` and `0-1,-2--1:q8[,V];...` of the command line. Throws Error invalid_argument.
 void parse_kv(const std::string& text, CacheOptions& options);

@@ -68,6 +68,7 @@ LayerOverride parse_range(std::string text, const std::string& whole) {
 
 void parse_kv(const std::string& text, CacheOptions& options) {
   std::tie(options.key, options.value) = parse_pair(text, "--kv");
+  options.automatic = text == "auto" || text == "auto,auto";
 }
 
 void parse_kv_layers(const std::string& text, CacheOptions& options) {

@@ -29,6 +29,7 @@ constexpr Entry kEntries[] = {
     {"key", &HeadMoments::key, Side::key, true},
     {"attended_key", &HeadMoments::attended_key, Side::key, true},
     {"query", &HeadMoments::query, Side::key, true},
+    {"attended_query", &HeadMoments::attended_query, Side::key, true},
     {"value", &HeadMoments::value, Side::value, true},
     {"attended_value", &HeadMoments::attended_value, Side::value, true},
     {"proxy_value", &HeadMoments::proxy_value, Side::value, true},
@@ -121,7 +122,8 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
   writer.set_metadata("text_hash", calibration.text_hash);
   writer.set_metadata("tokens", std::to_string(calibration.tokens));
   writer.set_metadata("window", std::to_string(calibration.window));
-  writer.set_metadata("skip", std::to_string(calibration.skip));
+  writer.set_metadata("sink", std::to_string(calibration.sink));
+  writer.set_metadata("recent", std::to_string(calibration.recent));
   writer.set_metadata("layers", std::to_string(calibration.layers.size()));
   std::deque<std::vector<double>> kept;  // until save()
   for (size_t i = 0; i < calibration.layers.size(); ++i) {
@@ -163,7 +165,8 @@ Calibration load_calibration(const std::string& path) {
   calibration.text_hash = file.metadata("text_hash");
   calibration.tokens = whole_number(file, "tokens", 1, int64_t(1) << 50);
   calibration.window = int(whole_number(file, "window", 1, 1 << 30));
-  calibration.skip = int(whole_number(file, "skip", 0, 1 << 30));
+  calibration.sink = int(whole_number(file, "sink", 0, 1 << 30));
+  calibration.recent = int(whole_number(file, "recent", 0, 1 << 30));
   const int64_t layers = whole_number(file, "layers", 1, kMostLayers);
   for (int64_t i = 0; i < layers; ++i) calibration.layers.push_back(read_layer(file, size_t(i)));
   return calibration;

@@ -18,9 +18,9 @@ struct Calibration {
   std::string name;   // the model's own name, for messages
   std::string text;   // what was read, in words
   std::string text_hash;
-  int64_t tokens = 0;  // that were read, in windows
-  int window = 0;      // tokens of one window, each starting at position 0
-  int skip = 0;        // first tokens of each window that don't count
+  int64_t tokens = 0;        // that were read, in windows
+  int window = 0;            // tokens of one window, each starting at position 0
+  int sink = 0, recent = 0;  // 16-bit windows: tokens in them don't count (calibrate/window_moments.h)
   std::vector<LayerMoments> layers;
 
   bool operator==(const Calibration&) const = default;

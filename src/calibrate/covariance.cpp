@@ -28,6 +28,10 @@ Matrix query_moment(const LayerMoments& layer, const HeadMoments& head) {
   return mean_of(head.query, layer.key_dim, head.queries) * (double(layer.scale) * double(layer.scale));
 }
 
+Matrix attended_query_moment(const LayerMoments& layer, const HeadMoments& head) {
+  return mean_of(head.attended_query, layer.key_dim, head.attention) * (double(layer.scale) * double(layer.scale));
+}
+
 Matrix value_moment(const LayerMoments& layer, const HeadMoments& head) {
   return mean_of(head.value, layer.value_dim, head.tokens);
 }

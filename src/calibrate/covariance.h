@@ -17,6 +17,7 @@ using Vector = Eigen::VectorXd;
 Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head);           // about its mean
 Matrix attended_key_covariance(const LayerMoments& layer, const HeadMoments& head);  // of attended keys about the mean
 Matrix query_moment(const LayerMoments& layer, const HeadMoments& head);             // of s q, s the attention scale
+Matrix attended_query_moment(const LayerMoments& layer, const HeadMoments& head);    // of s q too
 Matrix value_moment(const LayerMoments& layer, const HeadMoments& head);
 Matrix attended_value_moment(const LayerMoments& layer, const HeadMoments& head);
 Matrix proxy_value_moment(const LayerMoments& layer, const HeadMoments& head);

@@ -13,7 +13,7 @@ LayerMoments::LayerMoments(const LayerGeometry& geometry)
     HeadMoments head;
     for (auto* sums : {&head.key_sum, &head.attended_key_sum}) sums->assign(k, 0.0);
     head.value_sum.assign(v, 0.0);
-    for (auto* sums : {&head.key, &head.attended_key, &head.query}) sums->assign(k * k, 0.0);
+    for (auto* sums : {&head.key, &head.attended_key, &head.query, &head.attended_query}) sums->assign(k * k, 0.0);
     for (auto* sums : {&head.value, &head.attended_value, &head.proxy_value, &head.output}) sums->assign(v * v, 0.0);
     heads.push_back(std::move(head));
   }

@@ -12,8 +12,11 @@
 
 namespace kvasir {
 
-// Sums over tokens, everything after RoPE and as attention uses it. Matrices are symmetric, whole, row by row. With
-// p_qt the attention that query q pays to token t, over the group's queries of the same window:
+// Sums over tokens, everything after RoPE and as attention uses it. Matrices are symmetric, whole, row by row.
+//
+// An error e_t of key t changes the attention of query q where there is any, about sum_qt p_qt (q.e_t)^2 with p_qt what
+// q pays to t. So keys and queries are also summed by the attention they get and pay: a_t = sum_q p_qt, m_q = sum_t
+// p_qt over pairs of which t is in no 16-bit window.
 struct HeadMoments {
   double tokens = 0;                     // keys and values that were summed
   double queries = 0;                    // queries: tokens times query heads of the group
@@ -25,6 +28,7 @@ struct HeadMoments {
   std::vector<double> key;               // sum k k^T [key_dim, key_dim]
   std::vector<double> attended_key;      // sum a_t k_t k_t^T
   std::vector<double> query;             // sum q q^T over the group's queries
+  std::vector<double> attended_query;    // sum m_q q q^T
   std::vector<double> value;             // sum v v^T [value_dim, value_dim]
   std::vector<double> attended_value;    // sum b_t v_t v_t^T: errors of tokens are independent, so their squares add
   // sum w_t v_t v_t^T with w_t = k_t^T M k_t over its mean, M the second moment of the window's queries: the proxy for

@@ -28,10 +28,11 @@ Matrix blend(const Matrix& a, const Matrix& b, double share) {
   return (1 - share) * a + share * b;
 }
 
-Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, double attended) {
-  const Matrix data =
-      with_ridge(blend(key_covariance(layer, head), attended_key_covariance(layer, head), attended), kDataRidge);
-  const Matrix metric = with_ridge(query_moment(layer, head), kQueryRidge);
+Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, const SpectralOptions& options) {
+  const Matrix data = with_ridge(
+      blend(key_covariance(layer, head), attended_key_covariance(layer, head), options.attended_key), kDataRidge);
+  const Matrix metric = with_ridge(
+      blend(query_moment(layer, head), attended_query_moment(layer, head), options.attended_query), kQueryRidge);
   const Eigen::SelfAdjointEigenSolver<Matrix> of_metric(metric);
   const Vector root = of_metric.eigenvalues().cwiseMax(0).cwiseSqrt();
   const Matrix& basis = of_metric.eigenvectors();
@@ -48,9 +49,9 @@ Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, double
   return spectrum;
 }
 
-Spectrum value_spectrum(const LayerMoments& layer, const HeadMoments& head, double attended) {
+Spectrum value_spectrum(const LayerMoments& layer, const HeadMoments& head, const SpectralOptions& options) {
   const Eigen::SelfAdjointEigenSolver<Matrix> solver(
-      blend(value_moment(layer, head), attended_value_moment(layer, head), attended));
+      blend(value_moment(layer, head), attended_value_moment(layer, head), options.attended_value));
   Spectrum spectrum;
   spectrum.rows = solver.eigenvectors().rowwise().reverse().transpose();
   spectrum.dual = spectrum.rows;
@@ -100,8 +101,7 @@ FittedCodec fit_spectral(const LayerMoments& layer, Side side, const SpectralOpt
   std::vector<Spectrum> spectra;
   std::vector<double> total(size_t(dim), 0.0);
   for (const HeadMoments& head : layer.heads) {
-    spectra.push_back(side == Side::key ? key_spectrum(layer, head, options.attended)
-                                        : value_spectrum(layer, head, options.attended));
+    spectra.push_back(side == Side::key ? key_spectrum(layer, head, options) : value_spectrum(layer, head, options));
     for (int j = 0; j < dim; ++j) total[size_t(j)] += spectra.back().variance[size_t(j)];
   }
   ClassBudget budget;
@@ -115,7 +115,7 @@ FittedCodec fit_spectral(const LayerMoments& layer, Side side, const SpectralOpt
   fitted.codec.dim = dim;
   fitted.codec.map = MapKind::fitted;
   fitted.codec.scale_span = ScaleSpan::token;
-  fitted.codec.scale_fit = ScaleFit::least_squares;
+  fitted.codec.scale_fit = side == Side::key ? ScaleFit::unbiased : ScaleFit::least_squares;
   fitted.codec.scale_format = ScaleFormat::log8;
   for (const BitClass& part : classes)
     fitted.codec.segments.push_back({part.first, part.count, part.bits, QuantizerKind::lloyd_max});

@@ -20,7 +20,9 @@ struct SpectralOptions {
   double bits = 3;  // a value, scales not counted
   int bytes = 0;    // of a token; 0: by `bits` and what page sizes allow for scales
   int min_classes = 1, max_classes = 4;
-  double attended = 0;  // share of the attended moments in what is fitted, the rest from all tokens alike
+  // Shares of the attended moments in what is fitted; the rest comes from all tokens alike, so that no direction is
+  // forgotten. Values: all attended.
+  double attended_query = 0.5, attended_key = 0.8, attended_value = 1;
 };
 
 // Bytes of a token and head that `bits` a value stand for, with scales: bits + 1/2 at 64 channels and below, bits + .3

@@ -47,16 +47,18 @@ void add_to(std::vector<double>& sums, const std::vector<double>& more) {
 
 }  // namespace
 
-WindowMoments::WindowMoments(const LayerGeometry& geometry, int window, int skip)
+WindowMoments::WindowMoments(const LayerGeometry& geometry, int window, int sink, int recent)
     : geometry_(geometry),
       kernels_(kernels_for(AttentionOptions::from_environment(1).simd)),
       window_(window),
-      skip_(skip) {
+      sink_(sink),
+      recent_(recent) {
   heads_.resize(size_t(geometry.kv_heads));
   const size_t tiles = size_t(window + kPageTokens - 1) / kPageTokens;
   for (Head& head : heads_) {
     head.key_tiles.assign(tiles * kPageTokens * size_t(geometry.key_dim), 0.0f);
     head.query.assign(size_t(geometry.key_dim) * size_t(geometry.key_dim), 0.0);
+    head.attended_query = head.query;
     head.output.assign(size_t(geometry.value_dim) * size_t(geometry.value_dim), 0.0);
   }
 }
@@ -80,24 +82,28 @@ void WindowMoments::add_head(const AttentionRows& rows, int index) {
   }
   head.attention.resize(size_t(tokens_ + rows.tokens), 0.0);
   head.squares.resize(size_t(tokens_ + rows.tokens), 0.0);
-  const int first = std::max(0, skip_ - tokens_);
+  const int first = std::max(0, sink_ - tokens_);
   if (first >= rows.tokens) return;
   for (int g = 0; g < geometry_.group(); ++g) {
     const int query_head = index * geometry_.group() + g;
-    add_products(head.query, read_rows(rows.q, first, rows.tokens, query_head, dk));
+    const Rows q = read_rows(rows.q, first, rows.tokens, query_head, dk);
+    add_products(head.query, q);
     add_products(head.output, read_rows(rows.out, first, rows.tokens, query_head, dv));
-    attend(rows, index, query_head);
+    const std::vector<double> paid = attend(rows, index, query_head);
+    const Eigen::Map<const Eigen::VectorXd> weights(paid.data(), Eigen::Index(paid.size()));
+    add_products(head.attended_query, weights.cwiseSqrt().asDiagonal() * q);
   }
 }
 
 // Adds what each token gets of the attention of one query head.
-void WindowMoments::attend(const AttentionRows& rows, int index, int query_head) {
+std::vector<double> WindowMoments::attend(const AttentionRows& rows, int index, int query_head) {
   Head& head = heads_[size_t(index)];
   const int dim = geometry_.key_dim;
   const size_t width = size_t(tokens_ + rows.tokens + kPageTokens - 1) / kPageTokens * kPageTokens;
   std::vector<float> q(size_t(kQueryRows) * size_t(dim)), tile(size_t(kQueryRows) * kPageTokens),
       scores(size_t(kQueryRows) * width);
-  for (int first = std::max(0, skip_ - tokens_); first < rows.tokens; first += kQueryRows) {
+  std::vector<double> paid;
+  for (int first = std::max(0, sink_ - tokens_); first < rows.tokens; first += kQueryRows) {
     const int count = std::min(kQueryRows, rows.tokens - first);
     for (int r = 0; r < count; ++r) {
       const float* from = rows.q.data + (first + r) * rows.q.token_stride + query_head * rows.q.head_stride;
@@ -119,19 +125,23 @@ void WindowMoments::attend(const AttentionRows& rows, int index, int query_head)
       kernels_.softmax_step(row + oldest, seen - oldest, &most, &sum);
       if (!geometry_.sink_logits.empty()) sum += std::exp(geometry_.sink_logits[size_t(query_head)] - most);
       const float inverse = 1 / sum;
-      for (int t = std::max(oldest, skip_); t < seen; ++t) {
+      double total = 0;
+      for (int t = std::max(oldest, sink_); t < seen - recent_; ++t) {
         const double p = double(row[t] * inverse);
         head.attention[size_t(t)] += p;
         head.squares[size_t(t)] += p * p;
+        total += p;
       }
+      paid.push_back(total);
     }
   }
+  return paid;
 }
 
 void WindowMoments::finish_head(HeadMoments& moments, const Head& head) const {
-  const Rows k = widen(head.keys, skip_, geometry_.key_dim), v = widen(head.values, skip_, geometry_.value_dim);
-  const Eigen::Map<const Eigen::VectorXd> attention(head.attention.data() + skip_, k.rows());
-  const Eigen::Map<const Eigen::VectorXd> squares(head.squares.data() + skip_, k.rows());
+  const Rows k = widen(head.keys, sink_, geometry_.key_dim), v = widen(head.values, sink_, geometry_.value_dim);
+  const Eigen::Map<const Eigen::VectorXd> attention(head.attention.data() + sink_, k.rows());
+  const Eigen::Map<const Eigen::VectorXd> squares(head.squares.data() + sink_, k.rows());
   moments.tokens += double(k.rows());
   moments.queries += double(k.rows()) * geometry_.group();
   moments.attention += attention.sum();
@@ -152,11 +162,12 @@ void WindowMoments::finish_head(HeadMoments& moments, const Head& head) const {
   if (energy.sum() > 0)
     add_products(moments.proxy_value, (energy * (double(k.rows()) / energy.sum())).cwiseSqrt().asDiagonal() * v);
   add_to(moments.query, head.query);
+  add_to(moments.attended_query, head.attended_query);
   add_to(moments.output, head.output);
 }
 
 void WindowMoments::finish(LayerMoments& moments, int threads) {
-  if (tokens_ > skip_)
+  if (tokens_ > sink_)
     parallel_for(int(heads_.size()), threads,
                  [&](int head, int) { finish_head(moments.heads[size_t(head)], heads_[size_t(head)]); });
   tokens_ = 0;
@@ -165,8 +176,7 @@ void WindowMoments::finish(LayerMoments& moments, int threads) {
     head.values.clear();
     head.attention.clear();
     head.squares.clear();
-    std::fill(head.query.begin(), head.query.end(), 0.0);
-    std::fill(head.output.begin(), head.output.end(), 0.0);
+    for (auto* sums : {&head.query, &head.attended_query, &head.output}) std::fill(sums->begin(), sums->end(), 0.0);
   }
 }
 

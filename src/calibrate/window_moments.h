@@ -15,9 +15,10 @@ namespace kvasir {
 
 class WindowMoments {
  public:
-  // `window`: most tokens. The first `skip` don't count, neither as keys nor as queries: the first tokens of a text are
-  // unlike the rest, and a sink window keeps them anyway. Attention to them is computed, so the rest gets what is left.
-  WindowMoments(const LayerGeometry& geometry, int window, int skip);
+  // `window`: most tokens. The first `sink` don't count, neither as keys nor as queries: the first tokens of a text are
+  // unlike the rest, and a 16-bit window keeps them anyway, as it keeps the `recent` tokens up to each query. Attention
+  // to both is computed, so the rest gets what is left.
+  WindowMoments(const LayerGeometry& geometry, int window, int sink, int recent);
 
   // The next rows, in order. Sums don't depend on the number of threads.
   void add(const AttentionRows& rows, int threads);
@@ -26,18 +27,19 @@ class WindowMoments {
 
  private:
   struct Head {
-    std::vector<float> keys, values;         // [tokens, dim]
-    std::vector<float> key_tiles;            // [tokens / 64][key_dim][64]
-    std::vector<double> attention, squares;  // [tokens]
-    std::vector<double> query, output;       // sums over this window's queries
+    std::vector<float> keys, values;                    // [tokens, dim]
+    std::vector<float> key_tiles;                       // [tokens / 64][key_dim][64]
+    std::vector<double> attention, squares;             // [tokens]
+    std::vector<double> query, attended_query, output;  // sums over this window's queries
   };
   void add_head(const AttentionRows& rows, int head);
-  void attend(const AttentionRows& rows, int head, int query_head);
+  // m_q of the rows' queries.
+  std::vector<double> attend(const AttentionRows& rows, int head, int query_head);
   void finish_head(HeadMoments& moments, const Head& head) const;
 
   const LayerGeometry& geometry_;
   const Kernels& kernels_;
-  const int window_, skip_;
+  const int window_, sink_, recent_;
   int tokens_ = 0;
   std::vector<Head> heads_;
 };

@@ -36,6 +36,8 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
   command
       .add_option("--rotations", flags.rotations, "rotations for oscar2, K_FILE[,V_FILE]: .pt, .gguf or .safetensors")
       ->group(group);
+  command.add_flag("--no-calibration", flags.no_calibration, "auto stays with codecs that need no calibration")
+      ->group(group);
   command.add_flag("--no-protect", flags.no_protect, "leave out the codec's default protections")->group(group);
 }
 
@@ -48,6 +50,7 @@ CacheOptions cache_options_without_codecs(const CacheFlags& flags) {
   options.recent = flags.recent;
   options.protect = !flags.no_protect;
   options.calibration = flags.calibration;
+  options.use_kept = !flags.no_calibration;
   options.rotations = flags.rotations;
   if (!flags.layers.empty()) as_argument([&] { parse_kv_layers(flags.layers, options); });
   if (!flags.budget.empty()) options.budget = parse_bytes(flags.budget, "--kv-budget");

@@ -22,7 +22,7 @@ struct CacheFlags {
   std::string calibration;     // --calibration
   std::string rotations;       // --rotations
   int sink = CacheOptions().sink, recent = CacheOptions().recent;
-  bool no_protect = false;
+  bool no_protect = false, no_calibration = false;
 
   std::string kv_text() const;  // --kv with -ctk and -ctv worked in: "K" or "K,V"
 };

@@ -10,9 +10,9 @@
 
 #include "calibrate/oscar_fit.h"
 #include "cli/commands.h"
+#include "cli/kept_calibration.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
-#include "host/calibration_run.h"
 #include "host/fitted_codecs.h"
 #include "host/model_fingerprint.h"
 #include "host/rotation_files.h"
@@ -28,23 +28,9 @@ struct CalibrateFlags {
   std::string rotations;    // to export to
   bool per_head = false;
   CalibrationOptions run;
+  uint64_t seed = 1;
   bool json = false;
 };
-
-std::string joined_texts(const std::vector<std::string>& files) {
-  std::string text;
-  for (const std::string& file : files) {
-    if (!text.empty()) text += "\n\n";
-    text += read_text(file);
-  }
-  return text;
-}
-
-std::string text_name(const std::vector<std::string>& files) {
-  std::string name = std::filesystem::path(files.front()).filename().string();
-  if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
-  return name;
-}
 
 void check_flags(const CalibrateFlags& flags) {
   check_model_flags(flags.model);
@@ -55,8 +41,6 @@ void check_flags(const CalibrateFlags& flags) {
   if (!flags.calibration.empty() && !flags.files.empty())
     throw Error(ErrorCode::invalid_argument,
                 "-f makes a calibration and --calibration takes one that is there; leave one of them out");
-  if (flags.files.empty() && flags.rotations.empty())
-    throw Error(ErrorCode::invalid_argument, "no text: -f takes files to read, or - for stdin");
 }
 
 void export_rotations(const CalibrateFlags& flags, const Calibration& calibration) {
@@ -91,27 +75,16 @@ void export_kept(const CalibrateFlags& flags) {
 
 void calibrate(CalibrateFlags flags) {
   check_flags(flags);
-  if (flags.files.empty()) return export_kept(flags);
+  if (flags.files.empty() && !flags.rotations.empty()) return export_kept(flags);
   const std::string text = joined_texts(flags.files);
   const std::shared_ptr<Model> model = load_model(flags.model);
   const std::string out = flags.out.empty() ? kept_calibration_path(model->fingerprint()) : flags.out;
-  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder);
   flags.run.threads = thread_count(flags.model);
   flags.run.micro_batch = flags.model.micro_batch;
-  flags.run.text_name = text_name(flags.files);
-  flags.run.checkpoint = out + ".partial";
-
   const Stopwatch watch;
-  std::unique_ptr<ProgressBar> bar;
-  flags.run.progress = [&](int64_t done, int64_t total) {
-    if (!bar) bar = std::make_unique<ProgressBar>("calibrating", total);
-    bar->set(done);
-  };
-  const Calibration calibration = run_calibration(model, text, flags.run);
-  if (bar) bar->clear();
-  save_calibration(calibration, out);
-  std::filesystem::remove(flags.run.checkpoint);
+  const Calibration calibration = flags.files.empty()
+                                      ? calibrate_on_own_text(model, flags.run, flags.seed, out)
+                                      : calibrate_on(model, text, text_name(flags.files), flags.run, out);
   if (!flags.json) {
     fmt::print("{} layers, {} tokens of {} in {:.0f} s: {}\n", calibration.layers.size(), calibration.tokens,
                calibration.text, watch.seconds(), out);
@@ -127,7 +100,8 @@ void calibrate(CalibrateFlags flags) {
                  {"text", calibration.text},
                  {"text_hash", calibration.text_hash},
                  {"window", calibration.window},
-                 {"skip", calibration.skip},
+                 {"sink", calibration.sink},
+                 {"recent", calibration.recent},
                  {"seconds", watch.seconds()},
                  {"peak_rss", peak_resident_bytes()}};
   if (!flags.rotations.empty()) {
@@ -144,11 +118,14 @@ void add_calibrate(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("calibrate", "read a text and keep what codecs that are fitted to the model need");
   add_model_flags(*command, flags->model);
-  command->add_option("-f,--file", flags->files, "texts to read");
+  command->add_option("-f,--file", flags->files, "texts to read; without any the model writes its own");
   command->add_option("-o,--output", flags->out, "where to write; else where --kv finds it by itself");
   command->add_option("--tokens", flags->run.tokens, "most tokens to read")->capture_default_str();
   command->add_option("--window", flags->run.window, "tokens that are read at a time")->capture_default_str();
-  command->add_option("--skip", flags->run.skip, "first tokens of a window that don't count")->capture_default_str();
+  command->add_option("--sink", flags->run.sink, "first tokens of a window, which don't count")->capture_default_str();
+  command->add_option("--recent", flags->run.recent, "last tokens up to a query, which don't count for it")
+      ->capture_default_str();
+  command->add_option("-s,--seed", flags->seed, "of the text that the model writes")->capture_default_str();
   command->add_option("--seconds", flags->run.most_seconds, "stop after this time; 0: no limit")->capture_default_str();
   command->add_option("--export-rotations", flags->rotations,
                       "also write the rotations of oscar2, as .safetensors or .gguf; without -f from the calibration "

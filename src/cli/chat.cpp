@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/effective_config.h"
+#include "cli/kept_calibration.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 
@@ -52,6 +53,7 @@ void chat(const ChatFlags& flags) {
                 fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
   const CacheOptions options = cache_options(flags.cache);
   const std::shared_ptr<Model> model = load_model(flags.model);
+  calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
   Engine engine(model, engine_options(flags.model, *model, options));
   note_cache(engine.cache(), engine.options().context, engine.options().threads);
   Conversation conversation(engine, flags.system);

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/effective_config.h"
 #include "cli/generation.h"
+#include "cli/kept_calibration.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 
@@ -54,6 +55,7 @@ void run(const RunFlags& flags) {
   const std::shared_ptr<Model> model = load_model(flags.model);
   const std::vector<int32_t> prompt = first_prompt(*model, text, flags.system, flags.raw);
 
+  calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
   Engine engine(model, engine_options(flags.model, *model, options));
   Cache& cache = engine.cache();
   const EngineOptions& effective = engine.options();

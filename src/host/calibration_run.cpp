@@ -41,23 +41,28 @@ std::vector<Tokens> cut_windows(const Model& model, const std::string& text, con
 void check(const CalibrationOptions& options) {
   if (options.window < 64)
     throw Error(ErrorCode::invalid_argument, fmt::format("--window takes 64 or more tokens, got {}", options.window));
-  if (options.skip < 0 || options.skip >= options.window)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("--skip takes 0 to {} tokens, got {}", options.window - 1, options.skip));
+  if (options.sink < 0 || options.recent < 0 || options.sink + options.recent >= options.window)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("--sink and --recent take 0 or more tokens, less than --window of {} together, got {} and {}",
+                    options.window, options.sink, options.recent));
   if (options.tokens < options.window)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--tokens must hold one window of {} or more, got {}", options.window, options.tokens));
 }
 
 // An empty calibration with everything known before the first window.
-Calibration start(const Model& model, const std::string& text, const CalibrationOptions& options) {
+Calibration start(const Model& model, const std::vector<Tokens>& windows, const CalibrationOptions& options) {
   Calibration calibration;
   calibration.model = model.fingerprint();
   calibration.name = model.name();
   calibration.text = options.text_name;
-  calibration.text_hash = fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
+  Tokens all;
+  for (const Tokens& window : windows) all.insert(all.end(), window.begin(), window.end());
+  calibration.text_hash = fmt::format("{:016x}", checksum(std::as_bytes(std::span(all))));
   calibration.window = options.window;
-  calibration.skip = options.skip;
+  calibration.sink = options.sink;
+  calibration.recent = options.recent;
   for (const LayerGeometry& layer : model.geometry().layers) calibration.layers.emplace_back(layer);
   return calibration;
 }
@@ -65,10 +70,16 @@ Calibration start(const Model& model, const std::string& text, const Calibration
 // What a run that was stopped left, if it was this very run.
 Calibration resume(Calibration fresh, const CalibrationOptions& options) {
   if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return fresh;
-  Calibration left = load_calibration(options.checkpoint);
+  Calibration left;
+  try {
+    left = load_calibration(options.checkpoint);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("what a stopped run left can't be used ({}): remove `{}` to start over",
+                                          error.what(), options.checkpoint));
+  }
   const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
-                    left.skip == fresh.skip && left.layers.size() == fresh.layers.size() &&
-                    left.tokens % left.window == 0;
+                    left.sink == fresh.sink && left.recent == fresh.recent &&
+                    left.layers.size() == fresh.layers.size() && left.tokens % left.window == 0;
   return same ? left : fresh;
 }
 
@@ -77,12 +88,18 @@ Calibration resume(Calibration fresh, const CalibrationOptions& options) {
 Calibration run_calibration(const std::shared_ptr<Model>& model, const std::string& text,
                             const CalibrationOptions& options) {
   check(options);
-  const std::vector<Tokens> windows = cut_windows(*model, text, options);
-  Calibration calibration = resume(start(*model, text, options), options);
+  return run_calibration(model, cut_windows(*model, text, options), options);
+}
+
+Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vector<Tokens>& windows,
+                            const CalibrationOptions& options) {
+  check(options);
+  Calibration calibration = resume(start(*model, windows, options), options);
   const auto done = size_t(calibration.tokens / calibration.window);
 
   std::vector<WindowMoments> current;  // of each layer
-  for (const LayerGeometry& layer : model->geometry().layers) current.emplace_back(layer, options.window, options.skip);
+  for (const LayerGeometry& layer : model->geometry().layers)
+    current.emplace_back(layer, options.window, options.sink, options.recent);
   EngineOptions engine_options;
   engine_options.cache.key = engine_options.cache.value = "f16";
   engine_options.context = options.window;

@@ -19,8 +19,8 @@ namespace kvasir {
 struct CalibrationOptions {
   int64_t tokens = 16384;  // at most; whole windows
   int window = 2048;
-  int skip = 16;            // first tokens of a window that don't count; they stay in the sink window
-  double most_seconds = 0;  // stop after the window that passes it; 0: no limit
+  int sink = 16, recent = 64;  // 16-bit windows, whose tokens do not count
+  double most_seconds = 0;     // stop after the window that passes it; 0: no limit
   int micro_batch = 512;
   int threads = 2;
   std::string checkpoint;  // where sums are kept after every window, so that a stopped run goes on; empty: nowhere
@@ -31,6 +31,9 @@ struct CalibrationOptions {
 // Deterministic: the same sums wherever it was stopped, for any number of threads.
 // Throws Error invalid_argument (a text shorter than a window), what Engine throws, io for the checkpoint.
 Calibration run_calibration(const std::shared_ptr<Model>& model, const std::string& text,
+                            const CalibrationOptions& options);
+// The same over tokens in windows that are cut already, all of options.window tokens.
+Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vector<std::vector<int32_t>>& windows,
                             const CalibrationOptions& options);
 
 }  // namespace kvasir

@@ -69,6 +69,9 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
 }
 
 CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
+  if (options.automatic && (!options.calibration.empty() ||
+                            (options.use_kept && fs::exists(kept_calibration_path(model_fingerprint(model_path))))))
+    options.key = options.value = kFittedAuto;
   if (options.fitted || !names_fitted_codec(options)) return options;
   const bool keys = any_codec(options, Side::key, is_oscar), values = any_codec(options, Side::value, is_oscar);
   const bool given = !options.rotations.empty() && (keys || values);

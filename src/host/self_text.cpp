@@ -1,0 +1,60 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host/self_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace kvasir {
+namespace {
+
+int32_t sample(const float* logits, int vocab, SplitMix& random) {
+  const float most = *std::max_element(logits, logits + vocab);
+  double total = 0;
+  for (int i = 0; i < vocab; ++i) total += std::exp(double(logits[i] - most));
+  double left = random.uniform() * total;
+  for (int i = 0; i < vocab; ++i) {
+    left -= std::exp(double(logits[i] - most));
+    if (left < 0) return i;
+  }
+  return vocab - 1;
+}
+
+int32_t first_token(const Model& model, SplitMix& random) {
+  if (model.bos() >= 0) return model.bos();
+  return int32_t(random.below(uint64_t(model.vocab_size())));
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> write_texts(const std::shared_ptr<Model>& model, int count, int length, uint64_t seed,
+                                              int threads, const std::function<void(int64_t, int64_t)>& progress) {
+  EngineOptions options;
+  options.cache.key = options.cache.value = "f16";
+  options.context = length;
+  options.micro_batch = count;
+  options.threads = threads;
+  Engine engine(model, options);
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<SplitMix> random;
+  std::vector<SequenceId> sequences;
+  for (int i = 0; i < count; ++i) {
+    random.emplace_back(seed * 0x9e3779b97f4a7c15ull + uint64_t(i));
+    sequences.push_back(engine.cache().create());
+    texts.push_back({first_token(*model, random.back())});
+  }
+  for (int step = 1; step < length; ++step) {
+    std::vector<EngineSpan> spans;
+    for (int i = 0; i < count; ++i) spans.push_back({sequences[size_t(i)], std::span(texts[size_t(i)]).last(1), true});
+    engine.decode(spans, [&](int span, int, const float* logits) {
+      const int32_t token = sample(logits, model->vocab_size(), random[size_t(span)]);
+      texts[size_t(span)].push_back(model->is_end(token) ? first_token(*model, random[size_t(span)]) : token);
+    });
+    if (progress) progress(int64_t(step) * count, int64_t(length) * count);
+  }
+  return texts;
+}
+
+}  // namespace kvasir
