@@ -40,6 +40,9 @@ enum class QuantizerKind : uint8_t {
   // QJL (arXiv 2504.19874, Alg. 2): the signs of a random projection of what the segments before left over. As long as
   // those are `dim` channels, this segment is `dim` more: the map is T stacked on S T.
   residual_sign,
+  // Trellis-coded for N(0,1) (quant/trellis_code.h): each value chooses among 2^b of many levels, and the choices before
+  // decide which. A third less squared error than lloyd_max; 1..4 bits, ScaleSpan::token.
+  trellis,
 };
 
 // S of residual_sign.
@@ -113,7 +116,8 @@ struct Codec {
 //   scale=norm|matched|unbiased|least-squares   the stored scale (what has levels: turbo*, turboprod2..4)
 //   rotation=signed-fwht|haar                   the random rotation (turbo*, q8)
 //   seed=N                                      of rotation and projection, 1 or more
-//   codebook=normal|sphere                      levels for N(0,1) or for the exact density at this head dim (as scale)
+//   quantizer=lloyd-max|trellis                 each channel's nearest level, or a trellis (levels of 1 to 4 bits)
+//   codebook=normal|sphere                      levels for N(0,1) or for the exact density at this head dim (lloyd-max)
 //   projection=orthogonal|gaussian              of the signs (turboprod*)
 //   split=on|off                                the loud quarter of the channels rotated and scaled apart (turbo1..5)
 //   mean=on|off                                 removal of the page's mean (any codec but f16, bf16 and turboprod1)

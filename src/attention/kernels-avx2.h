@@ -18,6 +18,8 @@ namespace kvasir::avx2 {
 // Levels (0..255) of `cells` cells of one block from `first_cell` on: cell i to out + i * stride, in the order of
 // page_layout.h, [8 vectors][32 bytes].
 void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
+// The same for a segment with a trellis; unpack_levels goes on to it.
+void unpack_trellis(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
 
 // What multiplies levels: x as 16-bit integers, x[i] = scale * integer. `sum` is that of the integers.
 struct Quantized {

@@ -8,6 +8,7 @@
 
 #include "attention/kernels.h"
 #include "attention/page_view.h"
+#include "codec/trellis_segment.h"
 
 namespace kvasir {
 
@@ -21,8 +22,12 @@ float half_or(const uint16_t* halves, int i, float otherwise) {
 template <class Visit>
 void visit_cell(Side side, const SegmentView& segment, int block, int cell, Visit& visit) {
   uint8_t codes[kVectorCodes * kCellVectors];
-  const size_t index = size_t(block) * size_t(segment.count / kCellChannels) + size_t(cell);
-  unpack_cell(segment.bits, segment.codes + index * size_t(kVectorCodes) * size_t(segment.bits), codes);
+  const int cells = segment.count / kCellChannels, index = block * cells + cell;
+  if (segment.trellis) {
+    unpack_trellis_cell(*segment.trellis, segment.codes, kBlocksPerPage * cells, index, codes);
+  } else {
+    unpack_cell(segment.bits, segment.codes + size_t(index) * size_t(kVectorCodes) * size_t(segment.bits), codes);
+  }
   for (int t = 0; t < kBlockTokens; ++t) {
     const int token = block * kBlockTokens + t;
     for (int c = 0; c < kCellChannels; ++c) {

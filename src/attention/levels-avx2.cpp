@@ -96,6 +96,7 @@ void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_
 }  // namespace
 
 void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride) {
+  if (segment.trellis) return unpack_trellis(segment, block, first_cell, cells, out, stride);
   const int index = block * (segment.count / kCellChannels) + first_cell;
   const auto* packed = reinterpret_cast<const uint8_t*>(segment.codes) + ptrdiff_t(index) * kVectorCodes * segment.bits;
   switch (segment.bits) {

@@ -3,6 +3,7 @@
 //
 // From packed codes to levels, two vectors of 32 at a time: both lie in the same word of a plane, so the word goes to
 // both halves, each is shifted by its own amount, masked and looked up.
+#include "attention/kernels-avx2.h"
 #include "attention/kernels-avx512.h"
 #include "attention/lanes-avx512.h"
 
@@ -89,6 +90,9 @@ void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_
 }  // namespace
 
 void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride) {
+  // 64 bytes at a time were no faster: the shuffles of a trellis are what takes time, and its neighbours straddle
+  // halves.
+  if (segment.trellis) return avx2::unpack_trellis(segment, block, first_cell, cells, out, stride);
   const int index = block * (segment.count / kCellChannels) + first_cell;
   const auto* packed = reinterpret_cast<const uint8_t*>(segment.codes) + ptrdiff_t(index) * kVectorCodes * segment.bits;
   switch (segment.bits) {

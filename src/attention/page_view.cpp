@@ -16,14 +16,20 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
   view.half = from.half;
   view.step = 1.0f;
   if (layout.codec.center && !from.signs) view.mean = layout.means(page) + from.first;
-  if (from.codebook == nullptr) {
+  if (from.raw()) {
     view.raw = reinterpret_cast<const uint16_t*>(page + from.codes);
     return view;
   }
   view.codes = page + from.codes;
-  view.level = from.codebook->identity ? nullptr : from.codebook->level.data();
-  view.offset = from.codebook->offset;
-  view.step = from.codebook->step;
+  if (from.trellis) {
+    view.trellis = from.trellis;
+    view.offset = from.trellis->offset;
+    view.step = from.trellis->step;
+  } else {
+    view.level = from.codebook->identity ? nullptr : from.codebook->level.data();
+    view.offset = from.codebook->offset;
+    view.step = from.codebook->step;
+  }
   const bool zeros = layout.codec.has_zero_point();
   if (layout.codec.scale_span == ScaleSpan::token) {
     view.token_scales = layout.token_scales(page, segment);

@@ -18,7 +18,8 @@ struct SegmentView {
   HalfKind half;
   const uint16_t* raw;     // [64 tokens][count] where bits == 16, else null
   const std::byte* codes;  // [2 blocks][count / 8 cells] of 32 * bits bytes each
-  const uint8_t* level;    // [2^bits]; null where the level is the code itself
+  const uint8_t* level;    // [2^bits]; null where the level is the code itself, and with a trellis
+  const TrellisCode* trellis;
   int offset;
   float step;
   const uint16_t* mean;  // f16 [count], null if the segment's channels have none

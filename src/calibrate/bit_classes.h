@@ -21,12 +21,18 @@ struct ClassBudget {
   int most_bits = 6;
 };
 
-// The classes with the least expected squared error, sum over classes of D(bits) times their variance, within the
-// budget; a last class of 0 bits may be left over and isn't listed. variance: [dim], descending; dim a multiple of 8.
-// Exact, by dynamic programming over cells of 8 channels.
+// The classes with the least expected squared error, sum over classes of D(bits, count) times their variance, within
+// the budget; a last class of 0 bits may be left over and isn't listed. variance: [dim], descending; dim a multiple
+// of 8. Exact, by dynamic programming over cells of 8 channels.
 std::vector<BitClass> choose_classes(const std::vector<double>& variance, const ClassBudget& budget);
 
-// D(b): what Lloyd-Max at b bits leaves of a unit variance (quant/codebook.h); D(0) = 1.
-double lloyd_max_distortion(int bits);
+// Whether a class of that shape is trellis-coded: a trellis needs a way to go before it gains anything, and has 4 bits
+// at most.
+constexpr bool trellis_coded(int bits, int channels) {
+  return bits <= 4 && channels >= 16;
+}
+
+// D(b, channels): what the class's quantizer leaves of a unit variance; D(0) = 1.
+double class_distortion(int bits, int channels);
 
 }  // namespace kvasir

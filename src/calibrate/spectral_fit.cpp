@@ -117,8 +117,11 @@ FittedCodec fit_spectral(const LayerMoments& layer, Side side, const SpectralOpt
   fitted.codec.scale_span = ScaleSpan::token;
   fitted.codec.scale_fit = side == Side::key ? ScaleFit::unbiased : ScaleFit::least_squares;
   fitted.codec.scale_format = ScaleFormat::log8;
-  for (const BitClass& part : classes)
-    fitted.codec.segments.push_back({part.first, part.count, part.bits, QuantizerKind::lloyd_max});
+  for (const BitClass& part : classes) {
+    const bool trellis = trellis_coded(part.bits, part.count);
+    fitted.codec.segments.push_back(
+        {part.first, part.count, part.bits, trellis ? QuantizerKind::trellis : QuantizerKind::lloyd_max});
+  }
   auto maps = std::make_shared<FittedMaps>();
   for (const Spectrum& spectrum : spectra) maps->push_back(write_map(spectrum, classes));
   fitted.maps = std::move(maps);

@@ -32,6 +32,22 @@ struct CalibrateFlags {
   bool json = false;
 };
 
+// Empty without files.
+std::string joined_texts(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) {
+    if (!text.empty()) text += "\n\n";
+    text += read_text(file);
+  }
+  return text;
+}
+
+std::string text_name(const std::vector<std::string>& files) {
+  std::string name = std::filesystem::path(files.front()).filename().string();
+  if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
+  return name;
+}
+
 void check_flags(const CalibrateFlags& flags) {
   check_model_flags(flags.model);
   if (!flags.rotations.empty()) rotation_format(flags.rotations);

@@ -14,8 +14,11 @@
 namespace kvasir {
 namespace {
 
+constexpr int kTrellisMostBits = 4;
+
 bool gaussian_levels(const Segment& segment) {
-  return segment.quantizer == QuantizerKind::lloyd_max || segment.quantizer == QuantizerKind::lloyd_max_sphere;
+  return segment.quantizer == QuantizerKind::lloyd_max || segment.quantizer == QuantizerKind::lloyd_max_sphere ||
+         segment.quantizer == QuantizerKind::trellis;
 }
 bool has_levels(const Codec& codec) {
   return std::ranges::any_of(codec.segments, gaussian_levels);
@@ -64,12 +67,26 @@ void set_seed(Codec& codec, std::string_view word) {
   codec.seed = seed;
 }
 
+void set_quantizer(Codec& codec, std::string_view word) {
+  if (!has_levels(codec)) refuse(codec, "quantizer= belongs to the levels of turbo codecs; leave it out");
+  const QuantizerKind kind = choose<QuantizerKind>(
+      codec, "quantizer", word, {{"lloyd-max", QuantizerKind::lloyd_max}, {"trellis", QuantizerKind::trellis}});
+  for (Segment& segment : codec.segments) {
+    if (!gaussian_levels(segment)) continue;
+    if (kind == QuantizerKind::trellis && segment.bits > kTrellisMostBits)
+      refuse(codec, "a trellis has up to " + std::to_string(kTrellisMostBits) + " bits; leave out quantizer=");
+    segment.quantizer = kind;
+  }
+}
+
 void set_codebook(Codec& codec, std::string_view word) {
   if (!has_levels(codec)) refuse(codec, "codebook= belongs to the levels of turbo codecs; leave it out");
   const QuantizerKind kind = choose<QuantizerKind>(
       codec, "codebook", word, {{"normal", QuantizerKind::lloyd_max}, {"sphere", QuantizerKind::lloyd_max_sphere}});
-  for (Segment& segment : codec.segments)
+  for (Segment& segment : codec.segments) {
+    if (segment.quantizer == QuantizerKind::trellis) refuse(codec, "a trellis has its own levels; leave out codebook=");
     if (gaussian_levels(segment)) segment.quantizer = kind;
+  }
 }
 
 void set_projection(Codec& codec, std::string_view word) {
@@ -92,8 +109,8 @@ void set_mean(Codec& codec, std::string_view word) {
 
 using Set = void (*)(Codec&, std::string_view);
 constexpr std::pair<std::string_view, Set> kOptions[] = {
-    {"scale", set_scale},           {"rotation", set_rotation}, {"seed", set_seed}, {"codebook", set_codebook},
-    {"projection", set_projection}, {"split", set_split},       {"mean", set_mean},
+    {"scale", set_scale},       {"rotation", set_rotation},     {"seed", set_seed},   {"quantizer", set_quantizer},
+    {"codebook", set_codebook}, {"projection", set_projection}, {"split", set_split}, {"mean", set_mean},
 };
 
 // Applies one option; false if it changed nothing.
@@ -116,7 +133,7 @@ void apply_codec_options(std::string_view text, Codec& codec) {
         std::ranges::find(kOptions, option.substr(0, equals), &std::pair<std::string_view, Set>::first);
     if (known == std::end(kOptions) || equals == option.size())
       refuse(codec, "no option '" + std::string(option) +
-                        "'; there are scale=, rotation=, seed=, codebook=, projection=, split= and mean=");
+                        "'; there are scale=, rotation=, seed=, quantizer=, codebook=, projection=, split= and mean=");
     std::string& slot = given[known - std::begin(kOptions)];
     if (!slot.empty()) refuse(codec, std::string(known->first) + "= is given twice");
     slot = option.substr(equals + 1);

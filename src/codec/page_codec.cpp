@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "codec/stored_scale.h"
+#include "codec/trellis_segment.h"
 #include "quant/log_scale.h"
 
 namespace kvasir {
@@ -49,14 +51,11 @@ Fitted fit_absmax(const Codebook& book, const float* y, int count, int stride, u
   return fitted;
 }
 
-// Codes of the levels nearest to y / unit; <c, y> and <c, c> of those levels.
-struct Products {
-  double cross = 0, power = 0;
-};
-Products nearest_levels(const Codebook& book, float unit, const float* y, int count, int stride, uint8_t* codes) {
+// Codes of the levels nearest to y / unit; adds to <c, y> and <c, c> of those levels.
+void nearest_levels(const Codebook& book, float unit, const float* y, int count, int stride, uint8_t* codes,
+                    SpanSums& sums) {
   const float inverse = 1.0f / unit;
   const int edges = int(book.edges.size());
-  Products sums;
   for (int i = 0; i < count; ++i) {
     const float u = y[i * stride] * inverse;
     int code = 0;
@@ -66,26 +65,22 @@ Products nearest_levels(const Codebook& book, float unit, const float* y, int co
     sums.cross += c * double(y[i * stride]);
     sums.power += c * c;
   }
-  return sums;
 }
 
 // Nearest levels of y / rms, then the scale that the codec asks for. An 8-bit scale is coarse, so the levels are chosen
 // again against what is stored.
 Fitted fit_gaussian(const Codebook& book, const Codec& codec, const float* y, int count, int stride, uint8_t* codes) {
-  double energy = 0;
-  for (int i = 0; i < count; ++i) energy += double(y[i * stride]) * double(y[i * stride]);
-  if (energy == 0) {
+  SpanSums sums;
+  for (int i = 0; i < count; ++i) sums.energy += double(y[i * stride]) * double(y[i * stride]);
+  if (sums.energy == 0) {
     std::memset(codes, 0, size_t(count));
     return {};
   }
-  const Products sums = nearest_levels(book, float(std::sqrt(energy / count)), y, count, stride, codes);
-  double scale = std::sqrt(energy / count);
-  if (codec.scale_fit == ScaleFit::unbiased) scale = energy / sums.cross;
-  if (codec.scale_fit == ScaleFit::least_squares) scale = sums.cross / sums.power;
-  if (codec.scale_fit == ScaleFit::matched) scale = std::sqrt(energy / sums.power);
-  if (codec.scale_format == ScaleFormat::f16) return {float_to_f16(float(scale)), 0};
-  const uint8_t stored = log_scale_code(float(scale));
-  nearest_levels(book, f16_to_float(log_scale_values()[stored]), y, count, stride, codes);
+  nearest_levels(book, float(std::sqrt(sums.energy / count)), y, count, stride, codes, sums);
+  const auto scale = float(fitted_scale(codec.scale_fit, sums, count));
+  if (codec.scale_format == ScaleFormat::f16) return {float_to_f16(scale), 0};
+  const uint8_t stored = log_scale_code(scale);
+  nearest_levels(book, f16_to_float(log_scale_values()[stored]), y, count, stride, codes, sums);
   return {stored, 0};
 }
 
@@ -117,7 +112,8 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
   const SegmentLayout& segment = layout.segments[size_t(index)];
   const Codec& codec = layout.codec;
   const int dim = layout.mapped_dim();
-  if (!segment.codebook) {
+  if (segment.trellis) return encode_trellis_segment(layout, index, y, page);
+  if (segment.raw()) {
     uint16_t* out = halves(page, segment.codes);
     for (int t = 0; t < kPageTokens; ++t)
       for (int c = 0; c < segment.count; ++c)
@@ -171,7 +167,7 @@ float stored_scale(const SideLayout& layout, int index, const std::byte* page, i
   return f16_to_float(layout.token_scales(page, index)[t]);
 }
 
-float decoded(const SideLayout& layout, int index, const std::byte* page, int t, int c, int code) {
+float decoded(const SideLayout& layout, int index, const std::byte* page, int t, int c, float value) {
   const SegmentLayout& segment = layout.segments[size_t(index)];
   const bool by_token = layout.codec.scale_span == ScaleSpan::token;
   const int block = t / kBlockTokens;
@@ -180,14 +176,14 @@ float decoded(const SideLayout& layout, int index, const std::byte* page, int t,
                          ? 0.0f
                          : f16_to_float(by_token ? layout.token_zeros(page, index)[t]
                                                  : layout.channel_zeros(page, block)[segment.first + c]);
-  return segment.codebook->value(code) * scale + zero;
+  return value * scale + zero;
 }
 
 // Writes the segment's channels of y [64, mapped_dim], without the mean.
 void decode_segment(const SideLayout& layout, int index, const std::byte* page, float* y) {
   const SegmentLayout& segment = layout.segments[size_t(index)];
   const int dim = layout.mapped_dim();
-  if (!segment.codebook) {
+  if (segment.raw()) {
     const auto* in = reinterpret_cast<const uint16_t*>(page + segment.codes);
     for (int t = 0; t < kPageTokens; ++t)
       for (int c = 0; c < segment.count; ++c)
@@ -197,13 +193,19 @@ void decode_segment(const SideLayout& layout, int index, const std::byte* page, 
   uint8_t cell[kCellVectors * kVectorCodes];
   for (int block = 0; block < kBlocksPerPage; ++block)
     for (int c0 = 0; c0 < segment.cells(); ++c0) {
-      unpack_cell(segment.bits, page + segment.cell(block, c0), cell);
+      if (segment.trellis) {
+        unpack_trellis_cell(*segment.trellis, page + segment.codes, kBlocksPerPage * segment.cells(),
+                            block * segment.cells() + c0, cell);
+      } else {
+        unpack_cell(segment.bits, page + segment.cell(block, c0), cell);
+      }
       for (int t = 0; t < kBlockTokens; ++t)
         for (int c = 0; c < kCellChannels; ++c) {
           const CodePlace place = code_place(layout.codec.side, t, c);
           const int token = block * kBlockTokens + t, channel = c0 * kCellChannels + c;
-          y[token * dim + segment.first + channel] =
-              decoded(layout, index, page, token, channel, cell[place.vector * kVectorCodes + place.byte]);
+          const int code = cell[place.vector * kVectorCodes + place.byte];
+          const float value = segment.trellis ? segment.trellis->value(code) : segment.codebook->value(code);
+          y[token * dim + segment.first + channel] = decoded(layout, index, page, token, channel, value);
         }
     }
 }

@@ -15,7 +15,8 @@ namespace {
 const Codebook* codebook_of(const Codec& codec, const Segment& segment) {
   switch (segment.quantizer) {
     case QuantizerKind::raw_f16:
-    case QuantizerKind::raw_bf16: return nullptr;
+    case QuantizerKind::raw_bf16:
+    case QuantizerKind::trellis: return nullptr;
     case QuantizerKind::lloyd_max: return &lloyd_max_codebook(segment.bits);
     case QuantizerKind::lloyd_max_sphere: return &lloyd_max_codebook(segment.bits, segment.count);
     case QuantizerKind::residual_sign: return &sign_codebook();
@@ -89,6 +90,11 @@ SideLayout::SideLayout(const Codec& codec, std::shared_ptr<const FittedMaps> map
     out.bits = segment.bits;
     out.signs = segment.quantizer == QuantizerKind::residual_sign;
     out.codebook = codebook_of(codec, segment);
+    if (segment.quantizer == QuantizerKind::trellis) {
+      out.trellis = &trellis_code(segment.bits);
+      if (codec.scale_span != ScaleSpan::token || codec.has_zero_point())
+        throw Error(ErrorCode::internal, "codec " + codec.name + ": a trellis has one scale a token");
+    }
     out.half = segment.quantizer == QuantizerKind::raw_bf16 ? HalfKind::bf16 : HalfKind::f16;
     out.codes = bytes;
     bytes += size_t(kPageTokens) * size_t(segment.count) * size_t(segment.bits) / 8;

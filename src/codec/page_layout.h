@@ -17,6 +17,7 @@
 // first. A plane of w bits is w words of 32 bytes; byte i of word j holds, from its low bits up, the w-bit fields of
 // byte i of vectors j * (8 / w), j * (8 / w) + 1, ... So one 32-byte load, a shift and a mask yield a whole vector.
 //
+// Codes of a trellis lie the same way; what they stand for depends on those before (codec/trellis_segment.h).
 // Raw segments (16 bit): [64 tokens][count] halves.
 // Scales and zero points (f16): ScaleSpan::token: [segments][64 tokens]; ScaleSpan::channel: [2 blocks][dim].
 // ScaleFormat::log8: scales are bytes, [segments][64 tokens].
@@ -34,6 +35,7 @@
 #include "codec/fitted_map.h"
 #include "kvasir/codec.h"
 #include "quant/codebook.h"
+#include "quant/trellis_code.h"
 
 namespace kvasir {
 
@@ -46,11 +48,14 @@ static_assert(kBlockTokens * kCellChannels == kVectorCodes * kCellVectors);
 
 struct SegmentLayout {
   int first = 0, count = 0, bits = 16;
-  bool signs = false;                  // of the residual's projection
-  const Codebook* codebook = nullptr;  // null for raw segments
-  HalfKind half = HalfKind::f16;       // raw segments
-  size_t codes = 0;                    // offset in the page
+  bool signs = false;  // of the residual's projection
+  // What the codes stand for; both are null for raw segments.
+  const Codebook* codebook = nullptr;
+  const TrellisCode* trellis = nullptr;
+  HalfKind half = HalfKind::f16;  // raw segments
+  size_t codes = 0;               // offset in the page
 
+  bool raw() const { return bits == 16; }
   int cells() const { return count / kCellChannels; }
   size_t cell_bytes() const { return size_t(32) * size_t(bits); }
   // Offset of the codes of `cell` (8 channels from first + 8 cell) in `block`.

@@ -76,6 +76,7 @@ void add_theory(const Codec& codec, Distortion& result) {
   SphereTheory theory;
   theory.mse = 1;  // without levels all is residual
   const SideLayout layout(codec);
+  if (layout.segments[0].trellis) return;  // has no closed form
   if (!layout.segments[0].signs) {
     const Codebook& codebook = *layout.segments[0].codebook;
     theory = sphere_theory(codebook, codec.scale_fit, codec.dim);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "codec/trellis_segment.h"
+
 namespace kvasir::test {
 
 namespace {
@@ -41,7 +43,7 @@ void fill(SamplePage& page, SplitMix& random) {
   const SideLayout& layout = page.layout;
   for (std::byte& byte : page.bytes) byte = std::byte(random.below(256));
   for (const SegmentLayout& segment : layout.segments) {
-    if (segment.codebook != nullptr) continue;
+    if (!segment.raw()) continue;
     for (size_t i = 0; i < size_t(kPageTokens * segment.count); ++i) {
       const uint16_t half = float_to_half(segment.half, float(random.normal()));
       std::memcpy(page.bytes.data() + segment.codes + i * sizeof half, &half, sizeof half);
@@ -59,20 +61,33 @@ void fill(SamplePage& page, SplitMix& random) {
 void decode_segment(SamplePage& page, int index) {
   const SideLayout& layout = page.layout;
   const SegmentLayout& segment = layout.segments[size_t(index)];
-  std::vector<uint8_t> codes(size_t(kVectorCodes * kCellVectors));
+  // What the packed codes of each cell stand for, both blocks; of a trellis the levels, else the codes.
+  constexpr size_t cell_codes = size_t(kVectorCodes) * kCellVectors;
+  const int cells = segment.raw() ? 0 : kBlocksPerPage * segment.cells();
+  std::vector<uint8_t> codes(size_t(cells) * cell_codes);
+  for (int cell = 0; cell < cells; ++cell) {
+    const std::byte* packed = page.bytes.data() + segment.codes;
+    uint8_t* out = codes.data() + size_t(cell) * cell_codes;
+    if (segment.trellis) {
+      unpack_trellis_cell(*segment.trellis, packed, cells, cell, out);
+    } else {
+      unpack_cell(segment.bits, packed + size_t(cell) * segment.cell_bytes(), out);
+    }
+  }
   for (int t = 0; t < kPageTokens; ++t) {
     for (int c = 0; c < segment.count; ++c) {
       const int channel = segment.first + c;
       const size_t at = page.at(t, channel);
       double part = 0.0, zero = 0.0;
-      if (segment.codebook == nullptr) {
+      if (segment.raw()) {
         part = read_half(page, segment.codes, size_t(t * segment.count + c), segment.half);
       } else {
-        unpack_cell(segment.bits, page.bytes.data() + segment.cell(t / kBlockTokens, c / kCellChannels), codes.data());
+        const int cell = t / kBlockTokens * segment.cells() + c / kCellChannels;
         const CodePlace place = code_place(layout.codec.side, t % kBlockTokens, c % kCellChannels);
-        const uint8_t code = codes[size_t(place.vector * kVectorCodes + place.byte)];
-        page.level[at] =
-            double(segment.codebook->level[code] - segment.codebook->offset) * double(segment.codebook->step);
+        const uint8_t code = codes[size_t(cell) * cell_codes + size_t(place.vector * kVectorCodes + place.byte)];
+        page.level[at] = segment.trellis ? double(code - segment.trellis->offset) * double(segment.trellis->step)
+                                         : double(segment.codebook->level[code] - segment.codebook->offset) *
+                                               double(segment.codebook->step);
         const size_t i = scale_index(layout.codec, index, t, channel);
         if (layout.codec.scale_span != ScaleSpan::none) page.scale[at] = read_half(page, layout.scales, i);
         if (layout.codec.has_zero_point()) zero = read_half(page, layout.zeros, i);
@@ -136,6 +151,10 @@ std::vector<Codec> unusual_codecs(Side side) {
       {{0, 40, 5, uniform}, {40, 24, 8, uniform}});
   add("asymmetric-channels", 136, true, ScaleSpan::channel, ScaleFit::min_max,
       {{0, 64, 2, uniform}, {64, 72, 3, uniform}});
+  const auto trellis = QuantizerKind::trellis;
+  add("every-trellis-width", 80, true, ScaleSpan::token, ScaleFit::least_squares,
+      {{0, 8, 1, trellis}, {8, 16, 2, trellis}, {24, 8, 3, trellis}, {32, 40, 4, trellis}, {72, 8, 2, trellis}});
+  add("wide-trellis", 160, false, ScaleSpan::token, ScaleFit::unbiased, {{0, 96, 3, trellis}, {96, 64, 1, trellis}});
   add("raw-among-packed", 96, true, ScaleSpan::token, ScaleFit::absmax,
       {{0, 32, 16, QuantizerKind::raw_f16}, {32, 24, 4, lloyd}, {56, 40, 16, QuantizerKind::raw_bf16}});
   add("no-scale", 64, false, ScaleSpan::none, ScaleFit::none, {{0, 64, 6, lloyd}});

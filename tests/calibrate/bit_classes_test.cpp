@@ -22,7 +22,7 @@ double error_of(const std::vector<BitClass>& classes, const std::vector<double>&
     int bits = 0;
     for (const BitClass& part : classes)
       if (int(c) >= part.first && int(c) < part.first + part.count) bits = part.bits;
-    error += lloyd_max_distortion(bits) * variance[c];
+    error += class_distortion(bits, 8) * variance[c];
   }
   return error;
 }
@@ -117,7 +117,7 @@ TEST(BitClasses, DistortionsAreLloydAndMax) {
   // Max (1960), table I.
   const double expected[] = {1, 0.3634, 0.1175, 0.03454, 0.009497, 0.002499};
   for (int bits = 0; bits <= 5; ++bits)
-    EXPECT_NEAR(lloyd_max_distortion(bits), expected[bits], 0.01 * expected[bits]) << bits;
+    EXPECT_NEAR(class_distortion(bits, 8), expected[bits], 0.01 * expected[bits]) << bits;
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ TEST(CodecOptions, ChangeWhatTheyName) {
   EXPECT_EQ(key("turbo3:scale=matched").scale_fit, ScaleFit::matched);
   EXPECT_EQ(key("turbo3:rotation=haar").map, MapKind::haar);
   EXPECT_EQ(key("turbo3:seed=7").seed, 7u);
+  EXPECT_EQ(key("turbo3:quantizer=trellis").segments[0].quantizer, QuantizerKind::trellis);
+  EXPECT_EQ(key("turbo2.5:quantizer=trellis").segments[1].quantizer, QuantizerKind::trellis);
+  EXPECT_EQ(key("turboprod3:quantizer=trellis").segments[0].quantizer, QuantizerKind::trellis);
   EXPECT_EQ(key("turbo3:codebook=sphere").segments[0].quantizer, QuantizerKind::lloyd_max_sphere);
   EXPECT_EQ(key("turboprod3:projection=gaussian").projection, ProjectionKind::gaussian);
   EXPECT_FALSE(key("turbo3:mean=off").center);
@@ -30,6 +33,8 @@ TEST(CodecOptions, ChangeWhatTheyName) {
 TEST(CodecOptions, NameSaysWhatChangedInOneOrder) {
   EXPECT_EQ(key("turbo3:seed=7:rotation=haar:scale=norm").name, "turbo3:scale=norm:rotation=haar:seed=7");
   EXPECT_EQ(key("turbo3:mean=on:scale=unbiased").name, "turbo3") << "both are the default for keys";
+  EXPECT_EQ(key("turbo3:quantizer=lloyd-max").name, "turbo3");
+  EXPECT_EQ(key("turbo3:mean=off:quantizer=trellis").name, "turbo3:quantizer=trellis:mean=off");
   const Codec codec = key("turbo3.5:seed=7:mean=off");
   EXPECT_EQ(key(codec.name), codec);
 }
@@ -75,6 +80,11 @@ TEST(CodecOptions, RefusalsNameTheWayOut) {
   expect("f16:mean=on", "can't remove a mean");
   expect("turboprod1:mean=on", "can't remove a mean");
   expect("turboprod1:scale=norm", "turbo codecs");
+  expect("turbo5:quantizer=trellis", "up to 4 bits");
+  expect("turbo4.5:quantizer=trellis", "up to 4 bits");
+  expect("turbo3:quantizer=best", "lloyd-max, trellis");
+  expect("turbo3:codebook=sphere:quantizer=trellis", "leave out codebook=");
+  expect("q8:quantizer=trellis", "turbo codecs");
 }
 
 TEST(CodecOptions, UnprotectedSaysSoAndKeepsWhatIsAskedFor) {

@@ -1,0 +1,26 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace {
+
+using Lanes = int16_t __attribute__((vector_size(32), may_alias));
+
+inline Lanes high_product(Lanes a, Lanes b) {
+  return (Lanes)_mm256_mulhi_epi16((__m256i)a, (__m256i)b);
+}
+
+}  // namespace
+
+#include "quant/trellis_viterbi.h"
+
+namespace kvasir::avx2 {
+
+void search_trellis(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
+                    uint16_t* choices, uint8_t* codes) {
+  search_with<Lanes>(plan, x, steps, ends, cost, choices, codes);
+}
+
+}  // namespace kvasir::avx2

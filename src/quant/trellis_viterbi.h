@@ -1,0 +1,132 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The body of search_trellis (quant/trellis_search.h). Included only by trellis_search*.cpp; everything is internal to
+// the file, since each is compiled for another instruction set. Includers define before, for their vectors of integers,
+// high_product(a, b): a b / 2^16, rounded down.
+#pragma once
+
+#include "quant/trellis_search.h"
+
+namespace kvasir {
+namespace {
+
+// One step of all states for as many sequences as Lanes has. Arrays of lanes are strided: [..][32], of which Lanes are
+// a part.
+template <int Bits, class Lanes>
+inline void add_step(const TrellisPlan& plan, const int16_t* x, Lanes& least, const int16_t* __restrict cost,
+                     int16_t* __restrict next, uint16_t* __restrict choices) {
+  using F = TrellisFields<Bits>;
+  constexpr int kBranches = F::kBranches;
+  // The low bits of a cost carry the branch that it came by: the smaller cost brings its branch along, ties go to the
+  // smaller branch. Squares lose those bits, which is far below what tells two paths apart.
+  const Lanes mask = Lanes{} + int16_t(kBranches - 1);
+  const Lanes reach = Lanes{} + plan.reach, far = Lanes{} + plan.far;
+  const auto load = [](const int16_t* lanes) { return *reinterpret_cast<const Lanes*>(lanes); };
+  const int states = trellis_states(Bits, plan.window_bits), tails = states / kBranches;
+  alignas(64) int16_t squares[kTrellisHashes * kTrellisLanes];
+  const Lanes target = load(x), loudness = load(x + kTrellisLanes);
+  for (int h = 0; h < plan.hashes; ++h) {
+    Lanes difference = high_product(target - plan.value[h], loudness);
+    difference = difference < reach ? difference : reach;
+    difference = difference > -reach ? difference : -reach;
+    // `least` is taken off what a step adds, so that costs stay small.
+    *reinterpret_cast<Lanes*>(squares + h * kTrellisLanes) = ((difference * difference) & ~mask) - least;
+  }
+  least = far;
+  Lanes word = {};
+  int field = 0;
+  for (int tail = 0; tail < tails; ++tail) {
+    Lanes from[kBranches];
+#pragma GCC unroll 16
+    for (int branch = 0; branch < kBranches; ++branch)
+      from[branch] = load(cost + (tail * kBranches + branch) * kTrellisLanes) | int16_t(branch);
+    for (int code = 0; code < kBranches; ++code) {
+      const int state = code * tails + tail;
+      const uint16_t* hash = plan.hash + state * kBranches;
+      Lanes best = from[0] + load(squares + hash[0]);
+#pragma GCC unroll 16
+      for (int branch = 1; branch < kBranches; ++branch) {
+        const Lanes other = from[branch] + load(squares + hash[branch]);
+        best = other < best ? other : best;
+      }
+      word = word << F::kBits | (best & mask);
+      if (++field == F::kFields) {
+        *reinterpret_cast<Lanes*>(choices) = word;
+        choices += kTrellisLanes;
+        field = 0;
+      }
+      best &= ~mask;
+      best = best < far ? best : far;
+      *reinterpret_cast<Lanes*>(next + state * kTrellisLanes) = best;
+      least = best < least ? best : least;
+    }
+  }
+}
+
+template <int Bits, class Lanes>
+inline void search_lanes(const TrellisPlan& plan, const int16_t* x, int steps, int16_t* cost, uint16_t* choices) {
+  const int states = trellis_states(Bits, plan.window_bits), words = trellis_words(Bits, plan.window_bits);
+  int16_t* next = cost + states * kTrellisLanes;
+  Lanes least = {};
+  for (int step = 0; step < steps; ++step) {
+    add_step<Bits, Lanes>(plan, x + step * 2 * kTrellisLanes, least, cost, next,
+                          choices + ptrdiff_t(step) * words * kTrellisLanes);
+    int16_t* const swap = cost;
+    cost = next;
+    next = swap;
+  }
+}
+
+// Back from `end`, or from the state of least cost.
+template <int Bits>
+inline void trace_back(const TrellisPlan& plan, int steps, const uint16_t* end, const int16_t* cost,
+                       const uint16_t* choices, uint8_t* codes) {
+  using F = TrellisFields<Bits>;
+  const int states = trellis_states(Bits, plan.window_bits), words = trellis_words(Bits, plan.window_bits);
+  const int tail_bits = plan.window_bits - 2 * Bits, tails = 1 << tail_bits;
+  int state[kTrellisLanes];
+  for (int lane = 0; lane < kTrellisLanes; ++lane) {
+    state[lane] = end ? end[lane] : 0;
+    for (int other = 1; !end && other < states; ++other)
+      if (cost[other * kTrellisLanes + lane] < cost[state[lane] * kTrellisLanes + lane]) state[lane] = other;
+  }
+  for (int step = steps - 1; step >= 0; --step) {
+    const uint16_t* at = choices + ptrdiff_t(step) * words * kTrellisLanes;
+    for (int lane = 0; lane < kTrellisLanes; ++lane) {
+      const int code = state[lane] >> tail_bits, tail = state[lane] & (tails - 1);
+      const int order = tail << Bits | code;  // in which add_step wrote the choices
+      const int word = at[order / F::kFields * kTrellisLanes + lane];
+      const int branch = word >> (F::kBits * (F::kFields - 1 - order % F::kFields)) & (F::kBranches - 1);
+      codes[step * kTrellisLanes + lane] = uint8_t(code);
+      state[lane] = tail << Bits | branch;
+    }
+  }
+}
+
+template <int Bits, class Lanes>
+inline void search_with(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
+                        uint16_t* choices, uint8_t* codes) {
+  constexpr int kLanes = int(sizeof(Lanes) / sizeof(int16_t));
+  const int states = trellis_states(Bits, plan.window_bits);
+  for (int i = 0; i < states * kTrellisLanes; ++i) cost[i] = ends ? plan.far : int16_t(0);
+  for (int lane = 0; ends && lane < kTrellisLanes; ++lane) cost[ends[lane] * kTrellisLanes + lane] = 0;
+  for (int lane = 0; lane < kTrellisLanes; lane += kLanes)
+    search_lanes<Bits, Lanes>(plan, x + lane, steps, cost + lane, choices + lane);
+  // search_lanes swaps its two halves of `cost` at each step.
+  trace_back<Bits>(plan, steps, ends, cost + steps % 2 * states * kTrellisLanes, choices, codes);
+}
+
+template <class Lanes>
+inline void search_with(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
+                        uint16_t* choices, uint8_t* codes) {
+  switch (plan.bits) {
+    case 1: return search_with<1, Lanes>(plan, x, steps, ends, cost, choices, codes);
+    case 2: return search_with<2, Lanes>(plan, x, steps, ends, cost, choices, codes);
+    case 3: return search_with<3, Lanes>(plan, x, steps, ends, cost, choices, codes);
+    default: return search_with<4, Lanes>(plan, x, steps, ends, cost, choices, codes);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir
