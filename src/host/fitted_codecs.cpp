@@ -25,12 +25,17 @@ bool is_oscar(const std::string& name) {
   return name.substr(0, name.find(':')) == "oscar2";
 }
 
-// Whether any layer's keys or values are oscar2.
-bool names_oscar(const CacheOptions& options, Side side) {
+// What rotations from a file can't stand for: other codecs, and the mean of the keys.
+bool needs_calibration(const std::string& name) {
+  return is_fitted_codec(name) && (!is_oscar(name) || name.find(":mean=on") != std::string::npos);
+}
+
+// Whether it is so for the codec of any layer's keys or values.
+bool any_codec(const CacheOptions& options, Side side, bool (*is_so)(const std::string& name)) {
   const bool keys = side == Side::key;
-  bool named = is_oscar(keys ? options.key : options.value);
-  for (const LayerOverride& rule : options.overrides) named = named || is_oscar(keys ? rule.key : rule.value);
-  return named;
+  bool found = is_so(keys ? options.key : options.value);
+  for (const LayerOverride& rule : options.overrides) found = found || is_so(keys ? rule.key : rule.value);
+  return found;
 }
 
 }  // namespace
@@ -68,10 +73,11 @@ CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_p
                             (options.use_kept && fs::exists(kept_calibration_path(model_fingerprint(model_path))))))
     options.key = options.value = kFittedAuto;
   if (options.fitted || !names_fitted_codec(options)) return options;
-  const bool keys = names_oscar(options, Side::key), values = names_oscar(options, Side::value);
+  const bool keys = any_codec(options, Side::key, is_oscar), values = any_codec(options, Side::value, is_oscar);
   const bool given = !options.rotations.empty() && (keys || values);
   std::string file = options.calibration;
-  if (file.empty()) {
+  if (file.empty() && (!given || any_codec(options, Side::key, needs_calibration) ||
+                       any_codec(options, Side::value, needs_calibration))) {
     file = kept_calibration_path(model_fingerprint(model_path));
     if (!fs::exists(file)) file.clear();
   }

@@ -19,10 +19,10 @@ namespace {
 double error_of(const std::vector<BitClass>& classes, const std::vector<double>& variance) {
   double error = 0;
   for (size_t c = 0; c < variance.size(); ++c) {
-    int bits = 0;
+    double left = 1;
     for (const BitClass& part : classes)
-      if (int(c) >= part.first && int(c) < part.first + part.count) bits = part.bits;
-    error += class_distortion(bits, 8) * variance[c];
+      if (int(c) >= part.first && int(c) < part.first + part.count) left = class_distortion(part.bits, part.count);
+    error += left * variance[c];
   }
   return error;
 }

@@ -21,7 +21,7 @@ namespace {
 
 using test::fault_of;
 
-constexpr int kWindow = 24, kSkip = 2;
+constexpr int kWindow = 24, kSink = 2, kRecent = 3;
 
 const std::vector<LayerGeometry>& shapes() {
   static const std::vector<LayerGeometry> two = {
@@ -37,7 +37,8 @@ Calibration empty_calibration() {
   calibration.text = "essays \"and\" more, ünïcode";
   calibration.text_hash = "fedcba9876543210";
   calibration.window = kWindow;
-  calibration.skip = kSkip;
+  calibration.sink = kSink;
+  calibration.recent = kRecent;
   for (const LayerGeometry& shape : shapes()) calibration.layers.emplace_back(shape);
   return calibration;
 }
@@ -45,7 +46,7 @@ Calibration empty_calibration() {
 void read_window(Calibration& calibration, uint64_t seed) {
   for (size_t i = 0; i < shapes().size(); ++i) {
     const test::SampleLayer layer = test::sample_layer(shapes()[i], kWindow, seed + 100 * i);
-    WindowMoments window(shapes()[i], kWindow, kSkip);
+    WindowMoments window(shapes()[i], kWindow, kSink, kRecent);
     window.add(layer.rows(0, kWindow), 1);
     window.finish(calibration.layers[i], 1);
   }

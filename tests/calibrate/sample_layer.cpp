@@ -61,7 +61,7 @@ LayerMoments exact_moments(const GaussianSource& queries, const GaussianSource& 
   head.key_sum = head.attended_key_sum = plain_vector(keys.mean(), kTokens);
   head.value_sum = plain_vector(values.mean(), kTokens);
   head.key = head.attended_key = plain(second_moment(keys), kTokens);
-  head.query = plain(second_moment(queries), kTokens);
+  head.query = head.attended_query = plain(second_moment(queries), kTokens);
   head.value = head.attended_value = head.proxy_value = head.output = plain(second_moment(values), kTokens);
   return layer;
 }
@@ -98,9 +98,9 @@ SampleLayer sample_layer(const LayerGeometry& geometry, int tokens, uint64_t see
   return layer;
 }
 
-LayerMoments moments_of(const SampleLayer& layer, int skip) {
+LayerMoments moments_of(const SampleLayer& layer, int sink, int recent) {
   LayerMoments moments(layer.geometry);
-  WindowMoments window(layer.geometry, layer.tokens, skip);
+  WindowMoments window(layer.geometry, layer.tokens, sink, recent);
   window.add(layer.rows(0, layer.tokens), 1);
   window.finish(moments, 1);
   return moments;

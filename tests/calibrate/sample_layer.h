@@ -49,7 +49,7 @@ struct SampleLayer {
 SampleLayer sample_layer(const LayerGeometry& geometry, int tokens, uint64_t seed);
 
 // What WindowMoments makes of it in one piece.
-LayerMoments moments_of(const SampleLayer& layer, int skip = 0);
+LayerMoments moments_of(const SampleLayer& layer, int sink = 0, int recent = 0);
 
 // p[token] of one query: causal softmax over scale q.k with the geometry's window, soft-cap and sink, in double.
 std::vector<double> attention_of(const SampleLayer& layer, int query, int query_head);

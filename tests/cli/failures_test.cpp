@@ -5,20 +5,40 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "calibrate/rotation_safetensors.h"
+#include "tests/calibrate/rotation_samples.h"
 #include "tests/cli/program.h"
 #include "tests/host/tiny_gguf.h"
 
 namespace kvasir::cli::test {
 namespace {
 
+using kvasir::test::sample_rotations;
+using kvasir::test::SampleShape;
 using kvasir::test::TemporaryFolder;
 using Arguments = std::vector<std::string>;
+
+// A cache folder without calibrations, whatever else has run.
+class EmptyCache {
+ public:
+  explicit EmptyCache(const std::string& folder) {
+    if (const char* now = std::getenv(kVariable)) before_ = now;
+    setenv(kVariable, folder.c_str(), 1);
+  }
+  ~EmptyCache() { before_ ? setenv(kVariable, before_->c_str(), 1) : unsetenv(kVariable); }
+
+ private:
+  static constexpr const char* kVariable = "KVASIR_CACHE_DIR";
+  std::optional<std::string> before_;
+};
 
 class Failures : public testing::Test {
  protected:
@@ -144,6 +164,64 @@ TEST_F(Failures, ModelsThatCannotRun) {
   // A sound model, but without a template there is no chat.
   expect_failure({"chat", "-m", tiny()}, 1, {"chat template", "run"});
   expect_failure({"run", "-m", tiny(), "-p", "x", "--system", "y"}, 2, {"--system"});
+}
+
+// The tiny model has 2 layers of 2 KV heads of 64 channels.
+TEST_F(Failures, Rotations) {
+  const EmptyCache empty(file("empty"));
+  const auto write = [](const std::string& name, SampleShape shape, bool both) {
+    std::vector<RotationSet> sets = {sample_rotations(shape)};
+    shape.side = Side::value;
+    if (both) sets.push_back(sample_rotations(shape));
+    write_rotation_safetensors(sets, file(name));
+  };
+  write("good.safetensors", {.dim = 64}, true);
+  write("keys.safetensors", {.dim = 64}, false);
+  write("narrow.safetensors", {.dim = 32}, true);
+  write("deep.safetensors", {.layers = {0, 1, 2}, .dim = 64}, true);
+  write("heads.safetensors", {.dim = 64, .heads = 3}, true);
+  std::ofstream(file("zoo.pt"), std::ios::binary) << "PK and so on";
+  std::ofstream(file("words.pt")) << "no rotations at all";
+  const auto with = [](const std::string& kv, const std::string& files) {
+    return Arguments{"run", "-m", tiny(), "-p", "x", "--kv", kv, "--rotations", files};
+  };
+  const auto two = [](const std::string& keys, const std::string& values) { return file(keys) + "," + file(values); };
+  expect_failure(with("turbo4", file("good.safetensors")), 2, {"--rotations", "oscar2", "turbo4"});
+  expect_failure(with("oscar2", file("good.safetensors") + ","), 2, {"K_FILE,V_FILE"});
+  expect_failure(with("oscar2", file("absent.gguf")), 1, {"absent.gguf"});
+  expect_failure(with("oscar2", file("words.pt")), 1, {"words.pt", ".safetensors"});
+  expect_failure(with("oscar2", file("zoo.pt")), 2, {"zoo.pt", "one side", "V_FILE"});
+  expect_failure(with("oscar2", two("zoo.pt", "zoo.pt")), 1, {"zoo.pt"});
+  expect_failure(with("oscar2", file("keys.safetensors")), 2, {"keys.safetensors", "value"});
+  expect_failure(with("oscar2", file("narrow.safetensors")), 2, {"narrow.safetensors", "32", "64"});
+  expect_failure(with("oscar2", file("deep.safetensors")), 2, {"deep.safetensors", "3 layers"});
+  expect_failure(with("oscar2", file("heads.safetensors")), 2, {"heads.safetensors", "3 KV heads"});
+  expect_failure(with("turbo4,oscar2", two("good.safetensors", "narrow.safetensors")), 2, {"narrow.safetensors"});
+  // No calibration of this model: what only one can give.
+  expect_failure(with("oscar2:mean=on", file("good.safetensors")), 2, {"mean=on", "good.safetensors", "calibrat"});
+  expect_failure(with("oscar2,spectral3", file("good.safetensors")), 2, {"spectral3", "kvasir calibrate"});
+  expect_failure(with("oscar2:rotation=h", file("good.safetensors")), 2, {"rotation=", "good.safetensors"});
+  expect_failure({"plan", "-m", tiny(), "--kv", "oscar2"}, 1, {"kvasir calibrate", "--calibration"});
+}
+
+TEST_F(Failures, Calibrations) {
+  const EmptyCache empty(file("empty"));
+  const auto with = [](Arguments more) {
+    more.insert(more.begin(), {"calibrate", "-m", tiny()});
+    return more;
+  };
+  expect_failure({"calibrate", "--export-rotations", file("r.gguf")}, 2, {"-m"});
+  expect_failure(with({"-f", file("absent.txt")}), 1, {"absent.txt"});
+  expect_failure(with({"-f", file("text.txt"), "-o", file("c")}), 2, {"window", "--window"});
+  expect_failure(with({"-f", file("text.txt"), "--window", "8"}), 2, {"--window"});
+  expect_failure(with({"--per-head"}), 2, {"--per-head", "--export-rotations"});
+  expect_failure(with({"--calibration", file("c")}), 2, {"--calibration", "--export-rotations"});
+  expect_failure(with({"--export-rotations", file("r.pt")}), 2, {"r.pt", ".safetensors", ".gguf"});
+  expect_failure(with({"-f", file("text.txt"), "--calibration", file("c"), "--export-rotations", file("r.gguf")}), 2,
+                 {"-f", "--calibration"});
+  expect_failure(with({"--calibration", file("c"), "--export-rotations", file("r.gguf")}), 1, {"no calibration"});
+  expect_failure(with({"--calibration", file("text.txt"), "--export-rotations", file("r.gguf")}), 1, {"text.txt"});
+  expect_failure(with({"--export-rotations", file("r.gguf")}), 1, {"-f", "--calibration"});
 }
 
 }  // namespace
