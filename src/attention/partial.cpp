@@ -27,7 +27,9 @@ Workspace& workspace(int rows, const LayerCodecs& codecs) {
   space.mapped_q.resize(size_t(rows) * size_t(codecs.key.mapped_dim()));
   space.mean_scores.resize(size_t(rows));
   space.scores.resize(size_t(rows) * kPageTokens);
-  space.tile.resize(size_t(kPageTokens) * size_t(std::max(codecs.key.mapped_dim(), codecs.value.mapped_dim())));
+  // Pages in the mapped basis, windows in the model's own.
+  space.tile.resize(size_t(kPageTokens) * size_t(std::max({codecs.key.mapped_dim(), codecs.value.mapped_dim(),
+                                                           codecs.key.dim(), codecs.value.dim()})));
   return space;
 }
 

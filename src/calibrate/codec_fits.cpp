@@ -114,12 +114,9 @@ SpectralOptions spectral_options(NameOptions& given) {
   const std::string bits = given.codec().substr(std::string_view("spectral").size());
   std::from_chars(bits.data(), bits.data() + bits.size(), options.bits);
   options.max_classes = int(given.number("classes", options.max_classes, 1, 16));
-  options.attended_key = given.number("keys", options.attended_key, 0, 1);
-  options.attended_query = given.number("queries", options.attended_query, 0, 1);
-  options.attended_value = given.number("values", options.attended_value, 0, 1);
-  options.ridge = given.number("ridge", options.ridge, 0, 1);
+  if (!given.choose<bool>("weights", {{"attention", true}, {"none", false}}))
+    options.attended_key = options.attended_query = options.attended_value = 0;
   options.bytes = int(given.number("bytes", 0, 1, 4096));
-  options.min_classes = int(given.number("least", options.min_classes, 1, 16));
   return options;
 }
 

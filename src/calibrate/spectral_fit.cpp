@@ -14,7 +14,7 @@
 namespace kvasir {
 namespace {
 
-constexpr double kQueryRidge = 1e-3;  // of the mean variance: directions that a text didn't show
+constexpr double kQueryRidge = 1e-3, kDataRidge = 1e-5;  // of the mean variance: directions that a text didn't show
 
 // T and T^-T by rows, in descending order of the variances that T x has.
 struct Spectrum {
@@ -30,7 +30,7 @@ Matrix blend(const Matrix& a, const Matrix& b, double share) {
 
 Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, const SpectralOptions& options) {
   const Matrix data = with_ridge(
-      blend(key_covariance(layer, head), attended_key_covariance(layer, head), options.attended_key), options.ridge);
+      blend(key_covariance(layer, head), attended_key_covariance(layer, head), options.attended_key), kDataRidge);
   const Matrix metric = with_ridge(
       blend(query_moment(layer, head), attended_query_moment(layer, head), options.attended_query), kQueryRidge);
   const Eigen::SelfAdjointEigenSolver<Matrix> of_metric(metric);
@@ -106,7 +106,6 @@ FittedCodec fit_spectral(const LayerMoments& layer, Side side, const SpectralOpt
   }
   ClassBudget budget;
   budget.bytes = options.bytes > 0 ? options.bytes : spectral_bytes(options.bits, dim);
-  budget.min_classes = options.min_classes;
   budget.max_classes = options.max_classes;
   const std::vector<BitClass> classes = choose_classes(total, budget);
 

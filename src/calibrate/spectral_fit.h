@@ -19,10 +19,9 @@ namespace kvasir {
 struct SpectralOptions {
   double bits = 3;  // a value, scales not counted
   int bytes = 0;    // of a token; 0: by `bits` and what page sizes allow for scales
-  int min_classes = 1, max_classes = 4;
+  int max_classes = 4;
   // Shares of the attended moments in what is fitted; the rest comes from all tokens alike, so that no direction is
   // forgotten. Values: all attended.
-  double ridge = 1e-5;
   double attended_query = 0.5, attended_key = 0.5, attended_value = 1;
 };
 

@@ -26,20 +26,6 @@ using kvasir::test::SampleShape;
 using kvasir::test::TemporaryFolder;
 using Arguments = std::vector<std::string>;
 
-// A cache folder without calibrations, whatever else has run.
-class EmptyCache {
- public:
-  explicit EmptyCache(const std::string& folder) {
-    if (const char* now = std::getenv(kVariable)) before_ = now;
-    setenv(kVariable, folder.c_str(), 1);
-  }
-  ~EmptyCache() { before_ ? setenv(kVariable, before_->c_str(), 1) : unsetenv(kVariable); }
-
- private:
-  static constexpr const char* kVariable = "KVASIR_CACHE_DIR";
-  std::optional<std::string> before_;
-};
-
 class Failures : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -168,7 +154,6 @@ TEST_F(Failures, ModelsThatCannotRun) {
 
 // The tiny model has 2 layers of 2 KV heads of 64 channels.
 TEST_F(Failures, Rotations) {
-  const EmptyCache empty(file("empty"));
   const auto write = [](const std::string& name, SampleShape shape, bool both) {
     std::vector<RotationSet> sets = {sample_rotations(shape)};
     shape.side = Side::value;
@@ -205,7 +190,6 @@ TEST_F(Failures, Rotations) {
 }
 
 TEST_F(Failures, Calibrations) {
-  const EmptyCache empty(file("empty"));
   const auto with = [](Arguments more) {
     more.insert(more.begin(), {"calibrate", "-m", tiny()});
     return more;

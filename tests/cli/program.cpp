@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -34,6 +35,12 @@ std::string Outcome::last_error_line() const {
   return text.substr(text.rfind('\n') + 1);
 }
 
+const std::string& program_cache() {
+  static const kvasir::test::TemporaryFolder folder;
+  static const std::string path = folder.file("cache");
+  return path;
+}
+
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const std::string& input) {
   const kvasir::test::TemporaryFolder folder;
   std::ofstream(folder.file("in"), std::ios::binary) << input;
@@ -41,9 +48,11 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const std::string in = folder.file("in"), out = folder.file("out"), err = folder.file("err");
+  const std::string& cache = program_cache();
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
+    setenv("KVASIR_CACHE_DIR", cache.c_str(), 1);
     redirect(in, O_RDONLY, STDIN_FILENO);
     redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);

@@ -16,6 +16,10 @@ struct Outcome {
   std::string last_error_line() const;
 };
 
+// The program's KVASIR_CACHE_DIR: a folder of this process, empty at first, so that no test reads or leaves anything in
+// the user's.
+const std::string& program_cache();
+
 // Runs `program` with `arguments` and `input` on stdin; nothing goes through a shell.
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::string& input = {});

@@ -1,0 +1,162 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attend() over codecs whose maps are fitted: not orthogonal, different for each head, with a mean, with channels that
+// are dropped, with 8-bit scales and clipping.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "attend_fixture.h"
+#include "codec/fitted_map.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+// T = D R with R a random rotation and D a scaling: T^-T = D^-1 R. Only the first `kept` channels are stored.
+FittedMap random_map(int dim, int kept, bool with_mean, SplitMix& random) {
+  FittedMap map;
+  map.dim = dim;
+  map.mapped_dim = kept;
+  std::vector<std::vector<double>> rows;
+  for (int j = 0; j < dim; ++j) {
+    std::vector<double> row(static_cast<size_t>(dim));
+    for (double& x : row) x = random.normal();
+    for (const auto& other : rows) {
+      double dot = 0;
+      for (int c = 0; c < dim; ++c) dot += row[size_t(c)] * other[size_t(c)];
+      for (int c = 0; c < dim; ++c) row[size_t(c)] -= dot * other[size_t(c)];
+    }
+    double norm = 0;
+    for (double x : row) norm += x * x;
+    for (double& x : row) x /= std::sqrt(norm);
+    rows.push_back(row);
+  }
+  for (int j = 0; j < kept; ++j) {
+    const double stretch = std::exp(0.3 * random.normal());
+    for (double x : rows[size_t(j)]) map.rows.push_back(float(x * stretch));
+    for (double x : rows[size_t(j)]) map.dual.push_back(float(x / stretch));
+  }
+  if (with_mean)
+    for (int c = 0; c < dim; ++c) map.mean.push_back(float(random.normal()));
+  return map;
+}
+
+struct Shape {
+  const char* name;
+  int dim;
+  std::vector<Segment> segments;
+  ScaleFormat format;
+  ScaleFit fit;
+  bool mean;
+  float clip;
+};
+
+class RandomFits : public FittedCodecs {
+ public:
+  explicit RandomFits(Shape shape) : shape_(std::move(shape)) {}
+  FittedCodec fit(std::string_view name, Side side, int) const override {
+    FittedCodec fitted;
+    Codec& codec = fitted.codec;
+    codec.name = name;
+    codec.side = side;
+    codec.dim = shape_.dim;
+    codec.map = MapKind::fitted;
+    codec.scale_span = ScaleSpan::token;
+    codec.scale_fit = shape_.fit;
+    codec.scale_format = shape_.format;
+    codec.segments = shape_.segments;
+    SplitMix random(side == Side::key ? 5 : 6);
+    auto maps = std::make_shared<FittedMaps>();
+    for (int head = 0; head < 2; ++head) {
+      maps->push_back(random_map(shape_.dim, codec.mapped_dim(), shape_.mean && side == Side::key, random));
+      maps->back().clip = shape_.clip;
+    }
+    fitted.maps = std::move(maps);
+    return fitted;
+  }
+  int layers() const override { return 1; }
+  std::string description() const override { return "random maps"; }
+
+ private:
+  Shape shape_;
+};
+
+std::vector<Shape> shapes() {
+  using enum QuantizerKind;
+  return {
+      {"whole", 64, {{0, 64, 4, lloyd_max}}, ScaleFormat::log8, ScaleFit::least_squares, true, 0},
+      {"classes",
+       64,
+       {{0, 8, 6, lloyd_max}, {8, 24, 4, trellis}, {32, 32, 2, trellis}},
+       ScaleFormat::log8,
+       ScaleFit::unbiased,
+       true,
+       0},
+      {"dropped",
+       64,
+       {{0, 8, 5, lloyd_max}, {8, 32, 3, trellis}},
+       ScaleFormat::log8,
+       ScaleFit::least_squares,
+       false,
+       0},
+      {"few kept", 256, {{0, 16, 4, trellis}}, ScaleFormat::log8, ScaleFit::least_squares, true, 0},
+      {"oscar", 128, {{0, 64, 2, uniform}, {64, 64, 2, uniform}}, ScaleFormat::f16, ScaleFit::min_max, true, 0.96f},
+  };
+}
+
+Cache fitted_cache(const LayerGeometry& layer, const Shape& shape) {
+  CacheOptions options;
+  options.key = options.value = "spectral3";
+  options.sink = 8;
+  options.recent = 32;
+  options.fitted = std::make_shared<RandomFits>(shape);
+  return Cache(Geometry{{layer}}, options);
+}
+
+TEST(FittedAttend, KernelsMatchReference) {
+  AttentionOptions reference;
+  reference.reference = true;
+  for (const Shape& shape : shapes()) {
+    const Stream stream(small_layer(6, 2, shape.dim), 256, 3);
+    Cache exact = fitted_cache(stream.layer, shape);
+    const auto expected = stream.feed(exact, exact.create(), 0, stream.tokens, reference);
+    for (const AttentionOptions& options : all_levels())
+      for (int chunk : {stream.tokens, 7, 1}) {
+        Cache cache = fitted_cache(stream.layer, shape);
+        const auto got = stream.feed_in_chunks(cache, cache.create(), chunk, options);
+        EXPECT_LT(relative_error(got, expected), 2e-3)
+            << shape.name << " chunk " << chunk << " " << to_string(options.simd);
+      }
+  }
+}
+
+// The mean is taken off before packing and given back in the scores: nothing is lost against tokens that keep it.
+TEST(FittedAttend, ApproachesExactAttention) {
+  const Stream stream(small_layer(6, 2, 64), 256, 4);
+  const std::vector<float> expected = stream.dense();
+  double worst[2];
+  for (int i = 0; i < 2; ++i) {
+    Shape shape = shapes()[0];
+    shape.segments[0].bits = i == 0 ? 4 : 6;
+    Cache cache = fitted_cache(stream.layer, shape);
+    worst[i] = relative_error(stream.feed(cache, cache.create(), 0, stream.tokens, all_levels().back()), expected);
+  }
+  EXPECT_LT(worst[0], 0.2);
+  EXPECT_LT(worst[1], 0.4 * worst[0]);  // two bits more
+}
+
+TEST(FittedAttend, NeedsFits) {
+  CacheOptions options;
+  options.key = "spectral3";
+  EXPECT_THROW(Cache(Geometry{{small_layer(6, 2, 64)}}, options), Error);
+  options.fitted = std::make_shared<RandomFits>(shapes()[0]);
+  EXPECT_NO_THROW(Cache(Geometry{{small_layer(6, 2, 64)}}, options));
+  EXPECT_THROW(Cache(Geometry{{small_layer(6, 3, 64)}}, options), Error);                         // heads
+  EXPECT_THROW(Cache(Geometry{{small_layer(6, 2, 128)}}, options), Error);                        // channels
+  EXPECT_THROW(Cache(Geometry{{small_layer(6, 2, 64), small_layer(6, 2, 64)}}, options), Error);  // layers
+}
+
+}  // namespace
+}  // namespace kvasir
