@@ -163,22 +163,17 @@ CacheStats Cache::stats() const {
 }
 
 std::string Cache::describe() const {
-  std::string text;
-  const auto line = [&](size_t first, size_t last) {
-    const auto name = [](const SideLayout& side) {
-      return side.codec.name + (side.codec.center ? " (page mean removed)" : "");
-    };
-    const LayerCodecs& codecs = impl_->codecs[first];
-    text += "layers " + std::to_string(first) + "-" + std::to_string(last) + ": K " + name(codecs.key) + ", V " +
-            name(codecs.value) + "\n";
+  const auto side = [](const SideLayout& layout) {
+    return layout.codec.name + (layout.codec.center ? " (page mean removed)" : "");
   };
-  size_t first = 0;
-  for (size_t i = 1; i <= impl_->codecs.size(); ++i)
-    if (i == impl_->codecs.size() || impl_->codecs[i].key.codec != impl_->codecs[first].key.codec ||
-        impl_->codecs[i].value.codec != impl_->codecs[first].value.codec) {
-      line(first, i - 1);
-      first = i;
-    }
+  const auto words = [&](const LayerCodecs& codecs) { return "K " + side(codecs.key) + ", V " + side(codecs.value); };
+  std::string text;
+  for (size_t first = 0, last = 0; first < impl_->codecs.size(); first = last + 1) {
+    const std::string line = words(impl_->codecs[first]);
+    last = first;
+    while (last + 1 < impl_->codecs.size() && words(impl_->codecs[last + 1]) == line) ++last;
+    text += "layers " + std::to_string(first) + "-" + std::to_string(last) + ": " + line + "\n";
+  }
   return text;
 }
 

@@ -24,13 +24,29 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+bool mean_removed(const Cache& cache, int layer) {
+  const Codec& codec = cache.codec(layer, Side::key);
+  if (codec.map != MapKind::fitted) return codec.center;
+  return !cache.options().fitted->fit(codec.name, Side::key, layer).maps->at(0).mean.empty();
+}
+
 // What happens to an offset of this layer's keys.
-std::string offset_treatment(const Codec& codec) {
+std::string offset_treatment(const Cache& cache, int layer) {
+  const Codec& codec = cache.codec(layer, Side::key);
+  if (codec.map == MapKind::fitted && mean_removed(cache, layer)) return "removed with the calibrated mean";
   if (codec.raw()) return "kept, keys have 16 bits";
   if (codec.center) return "removed with the page mean";
   if (codec.scale_span == ScaleSpan::channel && codec.has_zero_point())
     return "held by the zero points of its channels";
   return "NOT protected (--no-protect or mean=off), expect a loss";
+}
+
+// "8 x 6, 24 x 4, 16 x 2": channels and bits of each segment.
+std::string classes_text(const Codec& codec) {
+  std::string text;
+  for (const Segment& segment : codec.segments)
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", segment.count, segment.bits);
+  return text;
 }
 
 std::string layer_range(size_t first, size_t last) {
@@ -61,11 +77,11 @@ void note_key_offsets(const Cache& cache) {
       ++first;
       continue;
     }
-    const std::string treatment = offset_treatment(cache.codec(int(first), Side::key));
+    const std::string treatment = offset_treatment(cache, int(first));
     float low = ratios[first], high = ratios[first];
     size_t last = first;
     while (last + 1 < ratios.size() && ratios[last + 1] > kNotableOffset &&
-           offset_treatment(cache.codec(int(last + 1), Side::key)) == treatment) {
+           offset_treatment(cache, int(last + 1)) == treatment) {
       ++last;
       low = std::min(low, ratios[last]);
       high = std::max(high, ratios[last]);
@@ -98,6 +114,7 @@ Json effective_json(const Cache& cache, int64_t context, int micro_batch, int th
   return {{"codec_k", options.key},
           {"codec_v", options.value},
           {"codecs", lines_of(cache.describe())},
+          {"fitted_by", options.fitted ? Json(options.fitted->description()) : Json()},
           {"overrides", overrides},
           {"protect", options.protect},
           {"sink", options.sink},
@@ -119,7 +136,9 @@ Json layers_json(const Cache& cache) {
                   {"v", value.name},
                   {"k_page_bits", bits_per_value(key)},
                   {"v_page_bits", bits_per_value(value)},
-                  {"key_mean_removed", key.center}};
+                  {"key_mean_removed", mean_removed(cache, layer)}};
+    if (key.map == MapKind::fitted) entry["k_classes"] = classes_text(key);
+    if (value.map == MapKind::fitted) entry["v_classes"] = classes_text(value);
     if (size_t(layer) < ratios.size()) entry["key_offset_ratio"] = ratios[size_t(layer)];
     if (const int window = cache.geometry().layers[size_t(layer)].window; window > 0) entry["window"] = window;
     layers.push_back(std::move(entry));

@@ -47,6 +47,18 @@ Parts parts_of(const Geometry& geometry, const CacheOptions& options, int64_t to
   return parts;
 }
 
+// Bits of a value in a packed page, over all layers.
+double page_bits(const Geometry& geometry, const CacheOptions& options) {
+  const std::vector<LayerCodecs> codecs = resolve_codecs(geometry, options);
+  double bits = 0, values = 0;
+  for (size_t i = 0; i < codecs.size(); ++i) {
+    const LayerGeometry& layer = geometry.layers[i];
+    bits += 8.0 * double(codecs[i].page_bytes()) * layer.kv_heads;
+    values += double(kPageTokens) * layer.kv_heads * (layer.key_dim + layer.value_dim);
+  }
+  return bits / values;
+}
+
 double ratio(const CacheSize& size) {
   return double(size.bytes_f16) / double(size.total());
 }
@@ -102,6 +114,7 @@ void plan(const PlanFlags& flags) {
       {"bytes_f16", size.bytes_f16},
       {"ratio", ratio(size)},
       {"bits_per_value", size.bits_per_value()},
+      {"page_bits_per_value", page_bits(geometry, options)},
       {"parts", {{"key_pages", parts.key_pages}, {"value_pages", parts.value_pages}, {"windows", parts.windows}}},
       {"context", flags.context},
       {"codec_k", options.key},
