@@ -86,19 +86,18 @@ TEST(CodecFits, SpectralOptions) {
   EXPECT_EQ(fits().fit("spectral3", Side::value, 0).codec.scale_fit, ScaleFit::least_squares);
   EXPECT_EQ(fits().fit("spectral3:scale=matched", Side::key, 0).codec.scale_fit, ScaleFit::matched);
   const auto rows = [](const std::string& name, Side side) { return fits().fit(name, side, 0).maps->at(0).rows; };
-  for (const std::string option : {"keys=0", "queries=0"})
-    EXPECT_NE(rows("spectral3:" + option, Side::key), rows("spectral3", Side::key)) << option;
-  EXPECT_NE(rows("spectral3:values=0", Side::value), rows("spectral3", Side::value));
+  for (const Side side : {Side::key, Side::value})
+    EXPECT_NE(rows("spectral3:weights=none", side), rows("spectral3", side));
 }
 
 TEST(CodecFits, RefuseWhatTheyDontKnow) {
-  for (const std::string name : {"oscar2:frobnicate=1",     "spectral3:frobnicate=1", "oscar2:rotation=uph",
-                                 "oscar2:rotation",         "oscar2:rotation=",       "oscar2:",
-                                 "oscar2:clip=2",           "oscar2:clip=x",          "oscar2:clip=nan",
-                                 "oscar2:group=12",         "oscar2:group=9999",      "oscar2:heads=all",
-                                 "oscar2:mean=yes",         "oscar2:values=sums",     "spectral3:classes=0",
-                                 "spectral3:classes=",      "spectral3:queries=2",    "spectral3:keys=-1",
-                                 "spectral3:values=scores", "spectral3:bytes=0",      "spectral3:classes=2:classes=x",
+  for (const std::string name : {"oscar2:frobnicate=1",    "spectral3:frobnicate=1", "oscar2:rotation=uph",
+                                 "oscar2:rotation",        "oscar2:rotation=",       "oscar2:",
+                                 "oscar2:clip=2",          "oscar2:clip=x",          "oscar2:clip=nan",
+                                 "oscar2:group=12",        "oscar2:group=9999",      "oscar2:heads=all",
+                                 "oscar2:mean=yes",        "oscar2:values=sums",     "spectral3:classes=0",
+                                 "spectral3:classes=",     "spectral3:weights=2",    "spectral3:weights=",
+                                 "spectral3:weights=keys", "spectral3:bytes=0",      "spectral3:classes=2:classes=x",
                                  "spectral3:rotation=h"}) {
     const std::string message = fault(name);
     EXPECT_NE(message, "") << name;
