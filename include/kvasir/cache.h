@@ -69,6 +69,7 @@ struct CacheOptions {
   bool use_kept = true;                  // --no-calibration: `auto` doesn't use the one kept for the model
   std::string calibration;               // --calibration FILE; empty: the one kept for the model
   std::string rotations;                 // --rotations K_FILE[,V_FILE] for oscar2; empty: the calibration's own
+  std::string tuned, tuned_for;          // --kv @FILE: the file, and the fingerprint of the model it was made for
   // Makes the codecs that are fitted to the model; needed if any is named. Engines take it from `calibration`.
   std::shared_ptr<const FittedCodecs> fitted;
 };
@@ -76,7 +77,8 @@ struct CacheOptions {
 // What `auto` stands for with a calibration, for both sides.
 inline constexpr const char* kFittedAuto = "spectral3";
 
-// Parses `K[,V]` and `0-1,-2--1:q8[,V];...` of the command line. Throws Error invalid_argument.
+// Parses `K[,V]` and `0-1,-2--1:q8[,V];...` of the command line. `@FILE` in place of K[,V] reads both from what
+// kvasir tune wrote (cache/tuned_file.h). Throws Error invalid_argument, for a file not_found and corrupt.
 void parse_kv(const std::string& text, CacheOptions& options);
 void parse_kv_layers(const std::string& text, CacheOptions& options);
 

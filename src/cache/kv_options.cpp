@@ -6,6 +6,7 @@
 #include <charconv>
 #include <tuple>
 
+#include "cache/tuned_file.h"
 #include "kvasir/cache.h"
 #include "kvasir/error.h"
 
@@ -67,6 +68,13 @@ LayerOverride parse_range(std::string text, const std::string& whole) {
 }  // namespace
 
 void parse_kv(const std::string& text, CacheOptions& options) {
+  if (text.starts_with('@')) {
+    if (!options.overrides.empty())
+      throw Error(ErrorCode::invalid_argument,
+                  "--kv " + text + " names the codecs of all layers; leave out --kv-layers, or edit the file");
+    read_tuned_file(text.substr(1), options);
+    return;
+  }
   std::tie(options.key, options.value) = parse_pair(text, "--kv");
   options.automatic = text == "auto" || text == "auto,auto";
 }

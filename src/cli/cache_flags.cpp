@@ -10,6 +10,8 @@ namespace kvasir::cli {
 
 std::string CacheFlags::kv_text() const {
   if (type_k.empty() && type_v.empty()) return kv;
+  if (kv.starts_with('@'))
+    throw Error(ErrorCode::invalid_argument, "--kv " + kv + " names the codecs of both sides; leave out -ctk and -ctv");
   const size_t comma = kv.find(',');
   const std::string key = kv.substr(0, comma), value = comma == std::string::npos ? key : kv.substr(comma + 1);
   return (type_k.empty() ? key : type_k) + "," + (type_v.empty() ? value : type_v);
@@ -20,7 +22,8 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
   std::string names;
   for (const std::string& name : codec_names()) names += ", " + name;
   for (const std::string& name : fitted_codec_names()) names += ", " + name;
-  command.add_option("--kv", flags.kv, "codec of keys and values, K[,V]: auto" + names)
+  command
+      .add_option("--kv", flags.kv, "codec of keys and values, K[,V]: auto" + names + "; @FILE: what kvasir tune wrote")
       ->group(group)
       ->capture_default_str();
   command.add_option("--cache-type-k", flags.type_k, "codec of keys (also -ctk)")->group(group);
@@ -60,7 +63,9 @@ CacheOptions cache_options_without_codecs(const CacheFlags& flags) {
 CacheOptions cache_options(const CacheFlags& flags) {
   CacheOptions options = cache_options_without_codecs(flags);
   as_argument([&] { parse_kv(flags.kv_text(), options); });
-  if (!flags.rotations.empty() && (flags.kv_text() + flags.layers).find("oscar2") == std::string::npos)
+  std::string named = options.key + " " + options.value;
+  for (const LayerOverride& rule : options.overrides) named += " " + rule.key + " " + rule.value;
+  if (!flags.rotations.empty() && named.find("oscar2") == std::string::npos)
     throw Error(ErrorCode::invalid_argument, "--rotations is for oscar2, which --kv " + flags.kv_text() + " isn't");
   return options;
 }

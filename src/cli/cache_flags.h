@@ -15,7 +15,7 @@ class App;
 namespace kvasir::cli {
 
 struct CacheFlags {
-  std::string kv = "auto";     // --kv
+  std::string kv = "auto";     // --kv; @FILE of kvasir tune
   std::string type_k, type_v;  // -ctk, -ctv: one side of --kv
   std::string layers;          // --kv-layers
   std::string budget;          // --kv-budget
@@ -24,7 +24,8 @@ struct CacheFlags {
   int sink = CacheOptions().sink, recent = CacheOptions().recent;
   bool no_protect = false, no_calibration = false;
 
-  std::string kv_text() const;  // --kv with -ctk and -ctv worked in: "K" or "K,V"
+  // --kv with -ctk and -ctv worked in: "K" or "K,V", or "@FILE".
+  std::string kv_text() const;
 };
 
 void add_cache_flags(CLI::App& command, CacheFlags& flags);

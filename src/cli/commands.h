@@ -20,6 +20,7 @@ void add_eval(CLI::App& program);       // eval.cpp: `eval kld` and what the nex
 void add_eval_suite(CLI::App& eval);    // suite.cpp: `eval suite`
 void add_report(CLI::App& program);     // report.cpp: a page of a suite's results
 void add_calibrate(CLI::App& program);  // calibrate.cpp: moments of a model, for fitted codecs
+void add_tune(CLI::App& program);       // tune.cpp: codecs by layer and side for a target
 void add_distort(CLI::App& program);    // distort.cpp: a codec's error against theory
 void add_bench(CLI::App& program);      // bench.cpp: `bench attention`, `bench end-to-end`
 void add_vector(CLI::App& program);     // vector.cpp: the vector index, `vector build` and what follows

@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   kvasir::cli::add_eval(program);
   kvasir::cli::add_report(program);
   kvasir::cli::add_calibrate(program);
+  kvasir::cli::add_tune(program);
   kvasir::cli::add_distort(program);
   kvasir::cli::add_bench(program);
   kvasir::cli::add_vector(program);

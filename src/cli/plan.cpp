@@ -91,7 +91,8 @@ void plan(const PlanFlags& flags) {
                format_bytes(size.bytes_f16));
     fmt::print("{:<24} {:>10} {:>10} {:>10} {:>9} {:>10}{}\n", "--kv", "bytes", "pages", "windows", "ratio", "bits",
                memory > 0 ? fmt::format(" {:>12}", "max context") : "");
-    const std::string asked = options.key == options.value ? options.key : options.key + "," + options.value;
+    std::string asked = options.key == options.value ? options.key : options.key + "," + options.value;
+    if (!options.tuned.empty()) asked = "@" + options.tuned;
     print_row(flags.codec_given ? asked : asked + " (auto)", size, most_tokens(options));
     if (flags.codec_given) return;
     for (const std::string& name : codec_names()) {

@@ -38,6 +38,15 @@ bool any_codec(const CacheOptions& options, Side side, bool (*is_so)(const std::
   return found;
 }
 
+void check_tuned(const CacheOptions& options, const std::string& model_path) {
+  if (options.tuned.empty()) return;
+  const std::string fingerprint = model_fingerprint(model_path);
+  if (options.tuned_for != fingerprint)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`{}` was tuned for another model ({}), not this one ({}); make one with kvasir tune",
+                            options.tuned, options.tuned_for, fingerprint));
+}
+
 }  // namespace
 
 bool names_fitted_codec(const CacheOptions& options) {
@@ -69,6 +78,7 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
 }
 
 CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
+  check_tuned(options, model_path);
   if (options.automatic && (!options.calibration.empty() ||
                             (options.use_kept && fs::exists(kept_calibration_path(model_fingerprint(model_path))))))
     options.key = options.value = kFittedAuto;

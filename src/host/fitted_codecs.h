@@ -16,8 +16,8 @@ namespace kvasir {
 bool names_fitted_codec(const CacheOptions& options);
 
 // The options with `fitted` set if a codec needs it. `model_path`: the GGUF.
-// Throws Error: not_found (no calibration: the message says how to make one), invalid_argument (one of another model),
-// corrupt, and what read_given_rotations throws (host/rotation_files.h).
+// Throws Error: not_found (no calibration: the message says how to make one), invalid_argument (one of another model,
+// or a tuned file of another model), corrupt, and what read_given_rotations throws (host/rotation_files.h).
 CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path);
 
 // Loads a calibration and checks that it was made with this model; the same file is read once.

@@ -108,6 +108,53 @@ TEST_F(Failures, UnknownCodecs) {
   expect_failure({"distort", "--kv", "nothing", "--dim", "64", "--json"}, 2, {"nothing"});
 }
 
+TEST_F(Failures, Tuning) {
+  const EmptyCache empty(file("empty"));
+  std::ofstream words(file("words.txt"));
+  for (int i = 0; i < 200; ++i) words << "word " << i << "\n";
+  words.close();
+  const auto with = [](Arguments more) {
+    more.insert(more.begin(), {"tune", "-m", tiny(), "-c", "64"});
+    return more;
+  };
+  const std::string text = file("words.txt"), out = file("tuned.json");
+  expect_failure({"tune", "-f", text, "--bits", "3", "-o", out}, 2, {"-m"});
+  expect_failure(with({"--bits", "3", "-o", out}), 2, {"-f"});
+  expect_failure(with({"-f", text, "-o", out}), 2, {"--bits", "--kld"});
+  expect_failure(with({"-f", text, "--bits", "3", "--kld", "0.1", "-o", out}), 2, {"--bits", "--kld"});
+  expect_failure(with({"-f", text, "--bits", "3"}), 2, {"-o"});
+  expect_failure(with({"-f", text, "--bits", "17", "-o", out}), 2, {"--bits", "17"});
+  expect_failure(with({"-f", text, "--kld", "0", "-o", out}), 2, {"--kld"});
+  expect_failure(with({"-f", text, "--bits", "3", "-o", file("no/such/folder")}), 1, {"no/such/folder"});
+  expect_failure(with({"-f", file("absent.txt"), "--bits", "3", "-o", out}), 1, {"absent.txt"});
+  expect_failure(with({"-f", text, "--bits", "3", "-o", out, "--candidates", "turbo2,turbo9"}), 2, {"turbo9", "q8"});
+  expect_failure(with({"-f", text, "--bits", "3", "-o", out, "--candidates", "spectral3"}), 1, {"kvasir calibrate"});
+  expect_failure(with({"-f", text, "--bits", "3", "-o", out, "--groups", "3"}), 2, {"--groups", "2"});
+  expect_failure(with({"-f", text, "--bits", "1", "-o", out}), 2, {"--bits 1", "8.375", "--candidates"});
+  expect_failure(with({"-f", text, "--kld", "1e-12", "-o", out, "--candidates", "turbo2,turbo3", "--sink", "0",
+                       "--recent", "0", "-c", "256"}),
+                 2, {"--kld 1e-12", "bits a value"});
+  EXPECT_FALSE(std::ifstream(out).good());
+}
+
+TEST_F(Failures, TunedFiles) {
+  const auto plan = [](const std::string& name, Arguments more = {}) {
+    more.insert(more.begin(), {"plan", "-m", tiny(), "--kv", "@" + file(name)});
+    return more;
+  };
+  std::ofstream(file("words.json")) << "no JSON";
+  std::ofstream(file("list.json")) << "[1]";
+  std::ofstream(file("format.json")) << R"({"format": "other", "model": "x", "kv": "q8", "kv_layers": "0:q8"})";
+  std::ofstream(file("number.json")) << R"({"format": "kvasir tune 1", "model": 7, "kv": "q8", "kv_layers": "0:q8"})";
+  std::ofstream(file("other.json")) << R"({"format": "kvasir tune 1", "model": "x", "kv": "q8", "kv_layers": "0:q8"})";
+  expect_failure(plan("absent.json"), 2, {"absent.json", "kvasir tune"});
+  for (const char* name : {"words.json", "list.json", "format.json", "number.json"})
+    expect_failure(plan(name), 2, {name, "kvasir tune"});
+  expect_failure(plan("other.json"), 2, {"other.json", "another model"});
+  expect_failure(plan("other.json", {"--kv-layers", "0:q8"}), 2, {"--kv-layers"});
+  expect_failure(plan("other.json", {"-ctk", "q8"}), 2, {"-ctk"});
+}
+
 TEST_F(Failures, Files) {
   std::ifstream source(tiny(), std::ios::binary);
   const std::string whole(std::istreambuf_iterator<char>(source), {});
