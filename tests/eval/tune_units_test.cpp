@@ -12,8 +12,13 @@ namespace {
 
 // 7 layers, values half as wide as keys.
 Geometry sample_geometry() {
+  LayerGeometry layer;
+  layer.heads = 4;
+  layer.kv_heads = 2;
+  layer.key_dim = 128;
+  layer.value_dim = 64;
   Geometry geometry;
-  geometry.layers.assign(7, {.heads = 4, .kv_heads = 2, .key_dim = 128, .value_dim = 64});
+  geometry.layers.assign(7, layer);
   return geometry;
 }
 
