@@ -16,10 +16,10 @@ SUITE = ROOT / "docs/results/suite"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- bench/readme_table.py -->\n", "<!-- end of the table -->\n"
 CONTEXT = 2048
-METHODS = {"q8": "`q8`", "llama-q8_0": "llama.cpp `q8_0`", "llama-q5_1": "llama.cpp `q5_1`", "turbo4.5/turbo4": "`auto`", "turbo4": "`turbo4`",
-           "kivi4": "`kivi4`", "llama-q4_0": "llama.cpp `q4_0`", "turbo3.5": "`turbo3.5`", "turbo3": "`turbo3`", "turbo2.5": "`turbo2.5`",
-           "turbo2": "`turbo2`",
-           "kivi2": "`kivi2`"}
+METHODS = {"q8": "`q8`", "llama-q8_0": "llama.cpp `q8_0`", "llama-q5_1": "llama.cpp `q5_1`",
+           "spectral4": "`spectral4`", "turbo4.5/turbo4": "`turbo4.5,turbo4`", "turbo4": "`turbo4`", "kivi4": "`kivi4`",
+           "llama-q4_0": "llama.cpp `q4_0`", "spectral3": "`spectral3` (`auto`)", "turbo3": "`turbo3`",
+           "spectral2": "`spectral2`", "turbo2": "`turbo2`", "kivi2": "`kivi2`", "oscar2": "`oscar2`"}
 MODELS = {"smollm2-f32": "SmolLM2 135M", "gemma3-270m-f32": "Gemma 3 270M",
           "qwen2.5-coder-0.5b-f32": "Qwen2.5-Coder 0.5B", "qwen2.5-coder-1.5b-f32": "Qwen2.5-Coder 1.5B"}
 

@@ -40,7 +40,7 @@ std::string preset_names() {
 std::string why_unavailable(const Preset& preset) {
   const std::vector<std::string> shipped = codec_names();
   for (const std::string& codec : codecs_of(preset.kv))
-    if (std::ranges::find(shipped, codec.substr(0, codec.find(':'))) == shipped.end())
+    if (!is_fitted_codec(codec) && std::ranges::find(shipped, codec.substr(0, codec.find(':'))) == shipped.end())
       return "not in this version: " + std::string(preset.name) + " needs the codec " + codec;
   return {};
 }
@@ -65,7 +65,8 @@ SourceSpec method_spec(const std::string& name, const CacheOptions& windows) {
     return spec;
   }
   if (const std::string reason = why_unavailable(*preset); !reason.empty()) throw Error(ErrorCode::unsupported, reason);
-  CacheOptions options;
+  CacheOptions options = windows;  // where fits come from; everything else is the preset's
+  options.overrides.clear();
   options.sink = preset->sink;
   options.recent = preset->recent;
   options.protect = preset->protect;
