@@ -54,7 +54,7 @@ void print_table(const std::string& model, const std::vector<Json>& rows) {
   fmt::print(
       "\nsmaller: than a plain 16-bit cache of these tokens. KLD: how far the predictions of the next token are from\n"
       "those of f16 (0: the same). same top-1: how often both find the same token the likeliest. auto is {} for keys\n"
-      "and {} for values.\n",
+      "and {} for values here, and what kvasir run fits to a model on its first use elsewhere.\n",
       rows[1]["kv"]["codec_k"].get<std::string>(), rows[1]["kv"]["codec_v"].get<std::string>());
 }
 

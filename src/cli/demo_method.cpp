@@ -45,6 +45,7 @@ class DemoRun {
     flags.context = int64_t(written_.tokens.size() + question_.size()) + plan.generate;
     CacheOptions cache;
     parse_kv(kv, cache);
+    cache.use_kept = false;  // the same table whatever this machine has kept
     engine_ = std::make_unique<Engine>(model_, engine_options(flags, *model_, cache));
     sequence_ = engine_->cache().create();
   }
