@@ -61,15 +61,15 @@ struct CacheOptions {
   std::string key = "turbo4.5", value = "turbo4";
   // Both sides are `auto`: engines take kFittedAuto once there is a calibration.
   bool automatic = false;
-  std::vector<LayerOverride> overrides;  // --kv-layers; later ones win
-  bool protect = true;                   // the codec's default protections (cache/layer_codecs.h)
-  int sink = 64;                         // --sink
-  int recent = 256;                      // --recent
-  size_t budget = 0;                     // bytes the pool may hand out; 0 = no limit
-  bool use_kept = true;                  // --no-calibration: `auto` doesn't use the one kept for the model
-  std::string calibration;               // --calibration FILE; empty: the one kept for the model
-  std::string rotations;                 // --rotations K_FILE[,V_FILE] for oscar2; empty: the calibration's own
-  std::string tuned, tuned_for;          // --kv @FILE: the file, and the fingerprint of the model it was made for
+  std::vector<LayerOverride> overrides;      // --kv-layers; later ones win
+  bool protect = true;                       // the codec's default protections (cache/layer_codecs.h)
+  int sink = 64;                             // --sink
+  int recent = 256;                          // --recent
+  size_t budget = 0;                         // bytes the pool may hand out; 0 = no limit
+  bool use_kept = true;                      // --no-calibration: `auto` doesn't use the one kept for the model
+  std::string calibration;                   // --calibration FILE; empty: the one kept for the model
+  std::string rotations;                     // --rotations K_FILE[,V_FILE] for oscar2; empty: the calibration's own
+  std::string tuned, tuned_for, tuned_fits;  // --kv @FILE: the file, and the fingerprint of the model it was made for
   // Makes the codecs that are fitted to the model; needed if any is named. Engines take it from `calibration`.
   std::shared_ptr<const FittedCodecs> fitted;
 };

@@ -40,8 +40,8 @@ enum class QuantizerKind : uint8_t {
   // QJL (arXiv 2504.19874, Alg. 2): the signs of a random projection of what the segments before left over. As long as
   // those are `dim` channels, this segment is `dim` more: the map is T stacked on S T.
   residual_sign,
-  // Trellis-coded for N(0,1) (quant/trellis_code.h): each value chooses among 2^b of many levels, and the choices before
-  // decide which. A third less squared error than lloyd_max; 1..4 bits, ScaleSpan::token.
+  // Trellis-coded for N(0,1) (quant/trellis_code.h): each value chooses among 2^b of many levels, and the choices
+  // before decide which. A third less squared error than lloyd_max; 1..4 bits, ScaleSpan::token.
   trellis,
 };
 
@@ -66,11 +66,12 @@ enum class ScaleFormat : uint8_t {
 // How the stored scale is chosen. With c the chosen levels and y the mapped vector:
 enum class ScaleFit : uint8_t {
   none,
-  absmax,         // max|y| / largest level: nothing overflows
-  min_max,        // asymmetric: zero = min, scale = (max - min) / (2^b - 1)
-  norm,           // |y| / sqrt(d): TurboQuant's own choice (arXiv 2504.19874, Alg. 1)
-  matched,        // |y| / |c|: |x^| = |x|, what practice calls norm correction
-  unbiased,       // |y|^2 / <c, y>: E <q, x^> = <q, x> (EDEN, arXiv 2604.18555)
+  absmax,   // max|y| / largest level: nothing overflows
+  min_max,  // asymmetric: zero = min, scale = (max - min) / (2^b - 1)
+  norm,     // |y| / sqrt(d): TurboQuant's own choice (arXiv 2504.19874, Alg. 1)
+  matched,  // |y| / |c|: |x^| = |x|, what practice calls norm correction
+  // |y|^2 / <c, y>: E <q, x^> = <q, x> (EDEN, arXiv 2604.18555); with 8-bit scales within half a step of it
+  unbiased,
   least_squares,  // <c, y> / <c, c>: least squared error for this vector
 };
 

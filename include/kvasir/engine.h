@@ -99,6 +99,10 @@ class Engine {
   using LogitsFn = std::function<void(int span, int token, const float* logits)>;
   void decode(std::span<const EngineSpan> spans, const LogitsFn& on_logits);
 
+  // The position that the first token of every sequence has for the model's layers; 0 unless set. Attention is the same
+  // wherever a text starts, keys and queries aren't: calibrations see other positions so.
+  void start_at(int64_t position);
+
   // One sequence, logits of the last token. The view lives until the next decode.
   std::span<const float> decode(SequenceId sequence, std::span<const int32_t> tokens);
 

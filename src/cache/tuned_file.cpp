@@ -36,7 +36,10 @@ void read_tuned_file(const std::string& path, CacheOptions& options) {
     throw Error(ErrorCode::corrupt, "`" + path + "` isn't what kvasir tune writes; --kv @FILE takes nothing else");
   parse_kv(kv, options);
   parse_kv_layers(layers, options);
+  if (const auto protect = object.find("protect"); protect != object.end() && protect->is_boolean())
+    options.protect = protect->get<bool>();
   options.tuned = path;
+  options.tuned_fits = text_of(object, "fitted_by");
   options.tuned_for = model;
 }
 

@@ -12,7 +12,7 @@
 namespace kvasir {
 namespace {
 
-constexpr const char* kFormat = "kvasir calibration 1";
+constexpr const char* kFormat = "kvasir calibration 2";
 constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
 
 // One named sum of a head, as the file holds it.
@@ -121,6 +121,7 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
   writer.set_metadata("text", calibration.text);
   writer.set_metadata("text_hash", calibration.text_hash);
   writer.set_metadata("tokens", std::to_string(calibration.tokens));
+  writer.set_metadata("positions", std::to_string(calibration.positions));
   writer.set_metadata("window", std::to_string(calibration.window));
   writer.set_metadata("sink", std::to_string(calibration.sink));
   writer.set_metadata("recent", std::to_string(calibration.recent));
@@ -164,6 +165,7 @@ Calibration load_calibration(const std::string& path) {
   calibration.text = file.metadata("text");
   calibration.text_hash = file.metadata("text_hash");
   calibration.tokens = whole_number(file, "tokens", 1, int64_t(1) << 50);
+  calibration.positions = whole_number(file, "positions", 1, int64_t(1) << 40);
   calibration.window = int(whole_number(file, "window", 1, 1 << 30));
   calibration.sink = int(whole_number(file, "sink", 0, 1 << 30));
   calibration.recent = int(whole_number(file, "recent", 0, 1 << 30));

@@ -19,7 +19,8 @@ struct Calibration {
   std::string text;   // what was read, in words
   std::string text_hash;
   int64_t tokens = 0;        // that were read, in windows
-  int window = 0;            // tokens of one window, each starting at position 0
+  int64_t positions = 0;     // that windows start at places of; fits know nothing of those beyond
+  int window = 0;            // tokens of one window, each a text of its own
   int sink = 0, recent = 0;  // 16-bit windows: tokens in them don't count (calibrate/window_moments.h)
   std::vector<LayerMoments> layers;
 

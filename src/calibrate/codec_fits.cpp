@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,7 +31,10 @@ class NameOptions {
       const size_t equals = option.find('=');
       if (equals == std::string_view::npos || equals + 1 == option.size())
         refuse("'" + std::string(option) + "' is no option with a value, as in scale=unbiased");
-      given_.emplace_back(option.substr(0, equals), option.substr(equals + 1));
+      const std::string key(option.substr(0, equals));
+      if (std::ranges::any_of(given_, [&](const auto& other) { return other.first == key; }))
+        refuse(key + "= is given twice");
+      given_.emplace_back(key, option.substr(equals + 1));
     }
   }
 
@@ -61,7 +66,10 @@ class NameOptions {
 
   double number(std::string_view option, double otherwise, double least, double most) {
     const std::string word = take(option, "");
-    if (word.empty()) return otherwise;
+    return word.empty() ? otherwise : parse(option, word, least, most);
+  }
+
+  double parse(std::string_view option, const std::string& word, double least, double most) const {
     double value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || !(value >= least && value <= most))
@@ -69,10 +77,22 @@ class NameOptions {
     return value;
   }
 
-  // Fails on what nobody took; `rest` is what others may take.
-  std::string rest() const {
+  // A whole number, or 0 if the option isn't given.
+  int count(std::string_view option, int least, int most) {
+    const double value = number(option, 0, least, most);
+    if (value != std::floor(value)) refuse(std::string(option) + "= takes a whole number");
+    return int(value);
+  }
+
+  // What nobody took, in `option=value:option=value`. Refuses what isn't among `shared`, the options of any codec's
+  // levels; `own` are this codec's, for the message.
+  std::string rest(std::span<const std::string_view> shared, std::string_view own) const {
     std::string text;
-    for (const auto& [option, value] : given_) text += (text.empty() ? "" : ":") + option + "=" + value;
+    for (const auto& [option, value] : given_) {
+      if (std::ranges::find(shared, option) == shared.end())
+        refuse("no option '" + option + "='; there are " + std::string(own));
+      text += (text.empty() ? "" : ":") + option + "=" + value;
+    }
     return text;
   }
 
@@ -101,10 +121,9 @@ OscarOptions oscar_options(NameOptions& given, Side side) {
   if (clip == "off") {
     options.clip = 0;
   } else if (!clip.empty()) {
-    NameOptions one("oscar2:clip=" + clip);
-    options.clip = float(one.number("clip", 0, 0.5, 1));
+    options.clip = float(given.parse("clip", clip, 0.5, 1));
   }
-  options.group = int(given.number("group", 0, kCellChannels, 512));
+  options.group = given.count("group", kCellChannels, 512);
   if (options.group % kCellChannels != 0) given.refuse("group= takes a multiple of 8");
   return options;
 }
@@ -113,10 +132,10 @@ SpectralOptions spectral_options(NameOptions& given) {
   SpectralOptions options;
   const std::string bits = given.codec().substr(std::string_view("spectral").size());
   std::from_chars(bits.data(), bits.data() + bits.size(), options.bits);
-  options.max_classes = int(given.number("classes", options.max_classes, 1, 16));
+  if (const int classes = given.count("classes", 1, 16); classes > 0) options.max_classes = classes;
   if (!given.choose<bool>("weights", {{"attention", true}, {"none", false}}))
     options.attended_key = options.attended_query = options.attended_value = 0;
-  options.bytes = int(given.number("bytes", 0, 1, 4096));
+  options.bytes = given.count("bytes", 1, 4096);
   return options;
 }
 
@@ -183,7 +202,10 @@ FittedCodec CodecFits::make(std::string_view name, Side side, int layer) const {
     fitted = fit_spectral(moments, side, spectral_options(given));
   }
   fitted.codec.name = given.codec();
-  if (!given.rest().empty()) apply_codec_options(given.rest(), fitted.codec);
+  constexpr std::string_view kOfLevels[] = {"scale", "quantizer"};
+  const std::string rest = oscar ? given.rest({}, "rotation=, clip=, group=, heads=, values= and mean=")
+                                 : given.rest(kOfLevels, "classes=, bytes=, weights=, scale= and quantizer=");
+  if (!rest.empty()) apply_codec_options(rest, fitted.codec);
   fitted.codec.name = name;
   return fitted;
 }
@@ -192,7 +214,8 @@ std::string CodecFits::description() const {
   std::string words;
   if (rotations_.key || rotations_.value) words = "rotations of " + rotations_.source;
   if (calibrated())
-    words += fmt::format("{}{} tokens of {}", words.empty() ? "" : ", ", calibration_->tokens, calibration_->text);
+    words += fmt::format("{}{} tokens of {} ({})", words.empty() ? "" : ", ", calibration_->tokens, calibration_->text,
+                         calibration_->text_hash);
   return words;
 }
 

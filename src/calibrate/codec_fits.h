@@ -27,9 +27,9 @@ struct GivenRotations {
 //
 //   oscar2                    rotation=none|h|u|uh|uhp, clip=SHARE|off, group=N, heads=shared|own,
 //                             values=proxy|scores, mean=on|off
-//   spectral2, 2.5, ... 4     classes=N (at most), bytes=N (of a token and head), weights=attention|none (what is
-//   fitted
-//                             is weighed by), and the levels' own: scale=, quantizer= (kvasir/codec.h)
+//   spectral2, 2.5, ... 4     classes=N (at most), bytes=N (of a token and head), scale= and quantizer= as turbo
+//   codecs,
+//                             weights=attention|none (what the fit is weighed by)
 //
 // as in "oscar2:heads=own:mean=on". Each fit is made once and kept. Around rotations from a file oscar2 has neither
 // rotation= nor values= nor heads=.

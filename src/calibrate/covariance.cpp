@@ -56,6 +56,7 @@ std::vector<float> key_mean(const HeadMoments& head) {
 
 Matrix with_ridge(const Matrix& m, double ridge) {
   const auto dim = m.rows();
+  if (!(m.trace() > 0)) return Matrix::Identity(dim, dim);
   return m + Matrix::Identity(dim, dim) * (ridge * m.trace() / double(dim));
 }
 

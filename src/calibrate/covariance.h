@@ -24,7 +24,7 @@ Matrix proxy_value_moment(const LayerMoments& layer, const HeadMoments& head);
 Matrix output_moment(const LayerMoments& layer, const HeadMoments& head);
 std::vector<float> key_mean(const HeadMoments& head);
 
-// m + ridge tr(m) / d I.
+// m + ridge tr(m) / d I; the identity where m is zero, as for a head that a model has but never uses.
 Matrix with_ridge(const Matrix& m, double ridge);
 
 }  // namespace kvasir

@@ -50,8 +50,8 @@ Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, const 
 }
 
 Spectrum value_spectrum(const LayerMoments& layer, const HeadMoments& head, const SpectralOptions& options) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(
-      blend(value_moment(layer, head), attended_value_moment(layer, head), options.attended_value));
+  const Eigen::SelfAdjointEigenSolver<Matrix> solver(with_ridge(
+      blend(value_moment(layer, head), attended_value_moment(layer, head), options.attended_value), kDataRidge));
   Spectrum spectrum;
   spectrum.rows = solver.eigenvectors().rowwise().reverse().transpose();
   spectrum.dual = spectrum.rows;

@@ -115,6 +115,7 @@ void calibrate(CalibrateFlags flags) {
                  {"fingerprint", calibration.model},
                  {"text", calibration.text},
                  {"text_hash", calibration.text_hash},
+                 {"positions", calibration.positions},
                  {"window", calibration.window},
                  {"sink", calibration.sink},
                  {"recent", calibration.recent},
@@ -138,6 +139,10 @@ void add_calibrate(CLI::App& program) {
   command->add_option("-o,--output", flags->out, "where to write; else where --kv finds it by itself");
   command->add_option("--tokens", flags->run.tokens, "most tokens to read")->capture_default_str();
   command->add_option("--window", flags->run.window, "tokens that are read at a time")->capture_default_str();
+  command
+      ->add_option("--positions", flags->run.positions,
+                   "windows start at places spread over so many; 0: over what the model was trained for")
+      ->capture_default_str();
   command->add_option("--sink", flags->run.sink, "first tokens of a window, which don't count")->capture_default_str();
   command->add_option("--recent", flags->run.recent, "last tokens up to a query, which don't count for it")
       ->capture_default_str();

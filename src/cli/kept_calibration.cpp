@@ -45,13 +45,16 @@ Calibration run_and_keep(CalibrationOptions& options, const std::string& out, Ru
 
 Calibration calibrate_on(const std::shared_ptr<Model>& model, const std::string& text, const std::string& text_name,
                          CalibrationOptions options, const std::string& out) {
+  check_calibration(options);
   options.text_name = text_name;
   return run_and_keep(options, out, [&] { return run_calibration(model, text, options); });
 }
 
 Calibration calibrate_on_own_text(const std::shared_ptr<Model>& model, CalibrationOptions options, uint64_t seed,
                                   const std::string& out) {
+  check_calibration(options);
   options.window = std::min(options.window, kOwnTextLength);
+  check_calibration(options);
   options.text_name = fmt::format("its own text, seed {}", seed);
   const int texts = std::max(1, int(options.tokens / options.window));
   std::unique_ptr<ProgressBar> bar;
@@ -67,8 +70,8 @@ Calibration calibrate_on_own_text(const std::shared_ptr<Model>& model, Calibrati
 void calibrate_on_first_use(const std::shared_ptr<Model>& model, const CacheFlags& flags, const CacheOptions& options,
                             int threads) {
   if (!options.automatic || flags.no_calibration || !options.calibration.empty()) return;
-  const std::string out = kept_calibration_path(model->fingerprint());
-  if (fs::exists(out)) return;
+  const std::string out = kept_calibration(model->fingerprint());
+  if (out.empty() || fs::exists(out)) return;
   note(fmt::format("first use of this model: reading {} tokens to fit its cache, once (--no-calibration: leave it out)",
                    kFirstTokens));
   CalibrationOptions run;
@@ -76,7 +79,11 @@ void calibrate_on_first_use(const std::shared_ptr<Model>& model, const CacheFlag
   run.window = kOwnTextLength;
   run.most_seconds = kFirstSeconds;
   run.threads = threads;
-  calibrate_on(model, write_document(kFirstSeed, kFirstDays).text, "the project's own document", run, out);
+  try {
+    calibrate_on(model, write_document(kFirstSeed, kFirstDays).text, "the project's own document", run, out);
+  } catch (const std::exception& error) {  // what was asked for works without
+    note(fmt::format("no calibration ({}): going on with codecs that need none", error.what()));
+  }
 }
 
 }  // namespace kvasir::cli

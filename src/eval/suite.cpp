@@ -13,6 +13,7 @@
 #include "eval/suite_store.h"
 #include "eval/suite_tasks.h"
 #include "eval/text_chunks.h"
+#include "host/fitted_codecs.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -153,8 +154,24 @@ class Suite {
     const Json identity = {
         {"name", model_label(name)}, {"description", model_->description()}, {"bytes", model_bytes_[name]}};
     for (Cell& cell : cells_)
-      if (cell.model == name) cell.parameters["model"] = identity;
+      if (cell.model == name) {
+        cell.parameters["model"] = identity;
+        if (const std::string fitted = fitted_by(cell.method->spec); !fitted.empty())
+          cell.parameters["fitted_by"] = fitted;
+      }
     return true;
+  }
+
+  // What the method's fitted codecs come from: another calibration makes it another measurement. Empty if it has none,
+  // or can't be made, which running it will report.
+  std::string fitted_by(const SourceSpec& spec) const {
+    if (spec.native) return {};
+    try {
+      const CacheOptions options = with_fitted_codecs(spec.cache, model_->path());
+      return options.fitted ? options.fitted->description() : "";
+    } catch (const Error&) {
+      return {};
+    }
   }
 
   void note(const std::string& line) const {

@@ -80,7 +80,7 @@ std::vector<KldWindowResult> run_kld_window(const KldWindow& job) {
       owner.push_back(results.size() - 1);
     } catch (const Error& error) {
       result.failure = error.what();
-      result.unsupported = true;
+      result.unsupported = error.code() == ErrorCode::unsupported;
     }
   }
   if (runs.empty()) return results;

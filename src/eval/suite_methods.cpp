@@ -39,6 +39,7 @@ std::vector<SuiteMethod> suite_methods(const std::string& list, const CacheOptio
     if (method.preset != nullptr) method.unavailable = why_unavailable(*method.preset);
     try {
       if (method.unavailable.empty()) method.spec = method_spec(name, windows);
+      method.spec.cache.automatic = false;  // a table's `auto` must not hang on what this machine has kept
     } catch (const Error& error) {
       if (error.code() != ErrorCode::not_found) throw;
       throw Error(ErrorCode::not_found, fmt::format("{}, K/V pairs of them, native:TYPE, and published settings: {}",

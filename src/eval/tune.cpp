@@ -55,6 +55,7 @@ TuneResult lay_out(const TuneOptions& options, CacheOptions& cache) {
   for (const std::string& name : given ? options.candidates : default_candidates(options)) try {
       cache = with_fits(cache, name, options);
       const std::vector<double> bits = unit_bits(geometry, cache, result.units, name);
+      if (cache.fitted) result.fitted_by = cache.fitted->description();
       for (size_t unit = 0; unit < bits.size(); ++unit) result.table[unit].push_back({bits[unit], 0});
       result.candidates.push_back(name);
     } catch (const Error& error) {
@@ -142,6 +143,12 @@ const TunedCache* TuneResult::best_uniform() const {
 }
 
 TuneResult run_tune(const TuneOptions& options) {
+  if (packed_boundary(options.context / 2, options.cache.sink, options.cache.recent) <= options.cache.sink)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a window of {} tokens has nothing packed where scoring begins (its middle): choose a longer "
+                    "-c, or a smaller --sink or --recent than {} and {}",
+                    options.context, options.cache.sink, options.cache.recent));
   CacheOptions cache = options.cache;
   TuneResult result = lay_out(options, cache);
   if (result.candidates.empty())
@@ -207,6 +214,7 @@ nlohmann::ordered_json tune_json(const TuneOptions& options, const TuneResult& r
       {"units", units},
       {"uniform", uniform},
       {"candidates", result.candidates},
+      {"fitted_by", result.fitted_by},
       {"text", options.text_name},
       {"context", options.context},
       {"chunks", options.chunks},

@@ -51,6 +51,7 @@ struct TuneResult {
   std::vector<FrontierPoint> frontier;
   size_t chosen = 0;  // in `frontier`
   TunedCache measured;
+  std::string fitted_by;  // FittedCodecs::description of what the candidates were fitted by; empty if none was
   std::vector<TunedCache> uniform;  // one candidate in all layers, of no more bits than the chosen point
 
   std::vector<std::string> names(const FrontierPoint& point) const;  // a codec for each unit

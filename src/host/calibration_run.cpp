@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "base/checksum.h"
 #include "calibrate/window_moments.h"
@@ -38,19 +40,6 @@ std::vector<Tokens> cut_windows(const Model& model, const std::string& text, con
   return windows;
 }
 
-void check(const CalibrationOptions& options) {
-  if (options.window < 64)
-    throw Error(ErrorCode::invalid_argument, fmt::format("--window takes 64 or more tokens, got {}", options.window));
-  if (options.sink < 0 || options.recent < 0 || options.sink + options.recent >= options.window)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("--sink and --recent take 0 or more tokens, less than --window of {} together, got {} and {}",
-                    options.window, options.sink, options.recent));
-  if (options.tokens < options.window)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("--tokens must hold one window of {} or more, got {}", options.window, options.tokens));
-}
-
 // An empty calibration with everything known before the first window.
 Calibration start(const Model& model, const std::vector<Tokens>& windows, const CalibrationOptions& options) {
   Calibration calibration;
@@ -61,10 +50,20 @@ Calibration start(const Model& model, const std::vector<Tokens>& windows, const 
   for (const Tokens& window : windows) all.insert(all.end(), window.begin(), window.end());
   calibration.text_hash = fmt::format("{:016x}", checksum(std::as_bytes(std::span(all))));
   calibration.window = options.window;
+  calibration.positions = options.positions > 0 ? options.positions : model.trained_context();
+  calibration.positions = std::max<int64_t>(calibration.positions, options.window);
   calibration.sink = options.sink;
   calibration.recent = options.recent;
   for (const LayerGeometry& layer : model.geometry().layers) calibration.layers.emplace_back(layer);
   return calibration;
+}
+
+// Where window `index` starts. Neighbours in the text lie far apart, so that a run that stops early has seen all parts.
+int64_t start_of(size_t index, size_t windows, const Calibration& calibration) {
+  if (windows < 2) return 0;
+  size_t stride = std::max<size_t>(1, windows * 5 / 8);
+  while (std::gcd(stride, windows) != 1) ++stride;
+  return int64_t(index * stride % windows) * (calibration.positions - calibration.window) / int64_t(windows - 1);
 }
 
 // What a run that was stopped left, if it was this very run.
@@ -78,22 +77,58 @@ Calibration resume(Calibration fresh, const CalibrationOptions& options) {
                                           error.what(), options.checkpoint));
   }
   const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
-                    left.sink == fresh.sink && left.recent == fresh.recent &&
+                    left.positions == fresh.positions && left.sink == fresh.sink && left.recent == fresh.recent &&
                     left.layers.size() == fresh.layers.size() && left.tokens % left.window == 0;
   return same ? left : fresh;
 }
 
+// What fits can't be made from is refused before it is written.
+void check_sums(const Calibration& calibration) {
+  for (size_t i = 0; i < calibration.layers.size(); ++i)
+    for (const HeadMoments& head : calibration.layers[i].heads) {
+      double sum = head.attention + head.squares;
+      for (const auto* sums : {&head.key, &head.query, &head.value, &head.output})
+        for (const double x : *sums) sum += x;
+      if (!std::isfinite(sum))
+        throw Error(
+            ErrorCode::unsupported,
+            fmt::format("layer {} has keys, queries or values that aren't finite; calibrate with another text", i));
+      if (!(head.attention > 0 && head.squares > 0))
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("layer {} pays no attention outside its 16-bit windows; choose a smaller --recent or a "
+                                "longer --window",
+                                i));
+    }
+}
+
 }  // namespace
+
+void check_calibration(const CalibrationOptions& options) {
+  if (options.window < 64)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--window takes 64 or more tokens, got {}", options.window));
+  if (options.positions < 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--positions takes 0 or more, got {}", options.positions));
+  if (options.most_seconds < 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--seconds takes 0 or more, got {}", options.most_seconds));
+  if (options.sink < 0 || options.recent < 0 || options.sink + options.recent >= options.window)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("--sink and --recent take 0 or more tokens, less than --window of {} together, got {} and {}",
+                    options.window, options.sink, options.recent));
+  if (options.tokens < options.window)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--tokens must hold one window of {} or more, got {}", options.window, options.tokens));
+}
 
 Calibration run_calibration(const std::shared_ptr<Model>& model, const std::string& text,
                             const CalibrationOptions& options) {
-  check(options);
+  check_calibration(options);
   return run_calibration(model, cut_windows(*model, text, options), options);
 }
 
 Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vector<Tokens>& windows,
                             const CalibrationOptions& options) {
-  check(options);
+  check_calibration(options);
   Calibration calibration = resume(start(*model, windows, options), options);
   const auto done = size_t(calibration.tokens / calibration.window);
 
@@ -112,6 +147,7 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vect
   const auto begin = std::chrono::steady_clock::now();
   for (size_t i = done; i < windows.size(); ++i) {
     const SequenceId sequence = engine.cache().create();
+    engine.start_at(start_of(i, windows.size(), calibration));
     for (int fed = 0; fed < options.window; fed += engine_options.micro_batch) {
       const int count = std::min(engine_options.micro_batch, options.window - fed);
       engine.decode(sequence, std::span(windows[i]).subspan(size_t(fed), size_t(count)));
@@ -126,6 +162,7 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vect
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (options.most_seconds > 0 && seconds.count() > options.most_seconds) break;
   }
+  check_sums(calibration);
   return calibration;
 }
 

@@ -19,6 +19,9 @@ namespace kvasir {
 struct CalibrationOptions {
   int64_t tokens = 16384;  // at most; whole windows
   int window = 2048;
+  // Windows start at places spread evenly over so many positions; 0: over the context that the model was trained for.
+  // Keys turn with their position, and directions that a calibration hasn't seen get no bits.
+  int64_t positions = 0;
   int sink = 16, recent = 64;  // 16-bit windows, whose tokens do not count
   double most_seconds = 0;     // stop after the window that passes it; 0: no limit
   int micro_batch = 512;
@@ -27,6 +30,9 @@ struct CalibrationOptions {
   std::string text_name;   // for the record
   std::function<void(int64_t done, int64_t total)> progress;  // tokens
 };
+
+// Throws Error invalid_argument for numbers that don't go together; run_calibration calls it too.
+void check_calibration(const CalibrationOptions& options);
 
 // Deterministic: the same sums wherever it was stopped, for any number of threads.
 // Throws Error invalid_argument (a text shorter than a window), what Engine throws, io for the checkpoint.

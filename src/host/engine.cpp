@@ -160,7 +160,8 @@ struct Engine::Impl {
       for (int t = piece.first; t < piece.first + piece.count; ++t) {
         const bool logits = span.all_logits || t + 1 == int(span.tokens.size());
         if (logits) rows.push_back({batch.size(), piece.span, t});
-        batch.add(span.tokens[size_t(t)], llama_pos(positions[size_t(piece.span)]++), llama_seq_id(i), logits);
+        batch.add(span.tokens[size_t(t)], llama_pos(first_position + positions[size_t(piece.span)]++), llama_seq_id(i),
+                  logits);
       }
     }
     std::fill(seen.begin(), seen.end(), false);
@@ -209,6 +210,7 @@ struct Engine::Impl {
   std::vector<SequenceSpan> spans;  // of the micro-batch being computed
   std::vector<Row> rows;
   std::vector<bool> seen;  // layers attended in this micro-batch
+  int64_t first_position = 0;
   std::exception_ptr error;
   std::map<SequenceId, std::string> broken;
   llama_context_ptr context;
@@ -236,6 +238,12 @@ void Engine::decode(std::span<const EngineSpan> spans, const LogitsFn& on_logits
   for (const MicroBatch& pieces : cut_micro_batches(spans, micro_batch, max_sequences(micro_batch))) {
     impl_->run(spans, pieces, positions, on_logits);
   }
+}
+
+void Engine::start_at(int64_t position) {
+  if (position < 0 || position + impl_->options.context > INT32_MAX)
+    throw Error(ErrorCode::invalid_argument, fmt::format("no text can start at position {}", position));
+  impl_->first_position = position;
 }
 
 std::span<const float> Engine::decode(SequenceId sequence, std::span<const int32_t> tokens) {

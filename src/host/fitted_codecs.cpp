@@ -60,6 +60,14 @@ std::string kept_calibration_path(const std::string& fingerprint) {
   return (cache_folder() / "calibrations" / (fingerprint + ".safetensors")).string();
 }
 
+std::string kept_calibration(const std::string& fingerprint) {
+  try {
+    return kept_calibration_path(fingerprint);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const std::string& model_path) {
   // Fits take a second to make: one set for all caches of this process, as long as the file stays as it is.
   static std::mutex mutex;
@@ -80,9 +88,14 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
 CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
   check_tuned(options, model_path);
   if (options.automatic && (!options.calibration.empty() ||
-                            (options.use_kept && fs::exists(kept_calibration_path(model_fingerprint(model_path))))))
+                            (options.use_kept && fs::exists(kept_calibration(model_fingerprint(model_path))))))
     options.key = options.value = kFittedAuto;
-  if (options.fitted || !names_fitted_codec(options)) return options;
+  if (options.fitted) return options;
+  if (!names_fitted_codec(options)) return options;
+  if (!options.use_kept && options.calibration.empty() && options.rotations.empty())
+    throw Error(ErrorCode::invalid_argument,
+                "--no-calibration leaves nothing that a fitted codec could come from: choose another --kv, or give "
+                "--calibration FILE");
   const bool keys = any_codec(options, Side::key, is_oscar), values = any_codec(options, Side::value, is_oscar);
   const bool given = !options.rotations.empty() && (keys || values);
   std::string file = options.calibration;
@@ -104,6 +117,12 @@ CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_p
     fits = fits ? std::make_shared<const CodecFits>(fits->calibration(), std::move(rotations))
                 : std::make_shared<const CodecFits>(geometry, std::move(rotations));
   }
+  if (!options.tuned_fits.empty() && fits->description() != options.tuned_fits)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`{}` was tuned with codecs fitted by {}, not by {}: give --calibration FILE with that one, "
+                    "or tune again",
+                    options.tuned, options.tuned_fits, fits->description()));
   options.fitted = std::move(fits);
   return options;
 }

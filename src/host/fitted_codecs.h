@@ -23,6 +23,9 @@ CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_p
 // Loads a calibration and checks that it was made with this model; the same file is read once.
 std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const std::string& model_path);
 
+// The same; empty where there is no folder to keep anything in.
+std::string kept_calibration(const std::string& fingerprint);
+
 // KVASIR_CACHE_DIR/calibrations/<fingerprint>.safetensors, whether it is there or not.
 std::string kept_calibration_path(const std::string& fingerprint);
 

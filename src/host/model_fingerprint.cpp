@@ -7,7 +7,9 @@
 #include <gguf.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/checksum.h"
@@ -38,16 +40,19 @@ std::string model_fingerprint(const std::string& path) {
   const std::unique_ptr<ggml_context, decltype(&ggml_free)> owner(tensors, ggml_free);
   if (!file) throw Error(ErrorCode::corrupt, fmt::format("`{}` can't be read as a GGUF", path));
   const MappedFile mapped(path);
+  // By name: quantizers write tensors in an order of their own.
+  std::map<std::string, ggml_tensor*> vectors;
+  for (ggml_tensor* t = ggml_get_first_tensor(tensors); t != nullptr; t = ggml_get_next_tensor(tensors, t))
+    if (t->type == GGML_TYPE_F32 && ggml_n_dims(t) == 1) vectors.emplace(t->name, t);
   std::vector<std::byte> bytes;
   append_text(file.get(), "general.architecture", bytes);
   append_text(file.get(), "general.name", bytes);
-  for (ggml_tensor* t = ggml_get_first_tensor(tensors); t != nullptr; t = ggml_get_next_tensor(tensors, t)) {
-    if (t->type != GGML_TYPE_F32 || ggml_n_dims(t) != 1) continue;
-    const size_t offset =
-        gguf_get_data_offset(file.get()) + gguf_get_tensor_offset(file.get(), gguf_find_tensor(file.get(), t->name));
+  for (const auto& [name, t] : vectors) {
+    const size_t offset = gguf_get_data_offset(file.get()) +
+                          gguf_get_tensor_offset(file.get(), gguf_find_tensor(file.get(), name.c_str()));
     if (offset + ggml_nbytes(t) > mapped.bytes().size())
-      throw Error(ErrorCode::corrupt, fmt::format("`{}` is truncated: tensor {} lies beyond its end", path, t->name));
-    append(bytes, t->name, std::strlen(t->name) + 1);
+      throw Error(ErrorCode::corrupt, fmt::format("`{}` is truncated: tensor {} lies beyond its end", path, name));
+    append(bytes, name.c_str(), name.size() + 1);
     append(bytes, t->ne, sizeof(t->ne[0]));
     append(bytes, mapped.bytes().data() + offset, ggml_nbytes(t));
   }

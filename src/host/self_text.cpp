@@ -27,6 +27,8 @@ int32_t first_token(const Model& model, SplitMix& random) {
   return int32_t(random.below(uint64_t(model.vocab_size())));
 }
 
+constexpr int kBatch = 16;  // texts that are written at a time
+
 }  // namespace
 
 std::vector<std::vector<int32_t>> write_texts(const std::shared_ptr<Model>& model, int count, int length, uint64_t seed,
@@ -34,25 +36,31 @@ std::vector<std::vector<int32_t>> write_texts(const std::shared_ptr<Model>& mode
   EngineOptions options;
   options.cache.key = options.cache.value = "f16";
   options.context = length;
-  options.micro_batch = count;
+  options.micro_batch = std::min(count, kBatch);
   options.threads = threads;
   Engine engine(model, options);
   std::vector<std::vector<int32_t>> texts;
-  std::vector<SplitMix> random;
-  std::vector<SequenceId> sequences;
-  for (int i = 0; i < count; ++i) {
-    random.emplace_back(seed * 0x9e3779b97f4a7c15ull + uint64_t(i));
-    sequences.push_back(engine.cache().create());
-    texts.push_back({first_token(*model, random.back())});
-  }
-  for (int step = 1; step < length; ++step) {
-    std::vector<EngineSpan> spans;
-    for (int i = 0; i < count; ++i) spans.push_back({sequences[size_t(i)], std::span(texts[size_t(i)]).last(1), true});
-    engine.decode(spans, [&](int span, int, const float* logits) {
-      const int32_t token = sample(logits, model->vocab_size(), random[size_t(span)]);
-      texts[size_t(span)].push_back(model->is_end(token) ? first_token(*model, random[size_t(span)]) : token);
-    });
-    if (progress) progress(int64_t(step) * count, int64_t(length) * count);
+  for (int first = 0; first < count; first += kBatch) {
+    const int batch = std::min(kBatch, count - first);
+    std::vector<SplitMix> random;
+    std::vector<SequenceId> sequences;
+    for (int i = 0; i < batch; ++i) {
+      random.emplace_back(seed * 0x9e3779b97f4a7c15ull + uint64_t(first + i));
+      sequences.push_back(engine.cache().create());
+      texts.push_back({first_token(*model, random.back())});
+    }
+    for (int step = 1; step < length; ++step) {
+      std::vector<EngineSpan> spans;
+      for (int i = 0; i < batch; ++i)
+        spans.push_back({sequences[size_t(i)], std::span(texts[size_t(first + i)]).last(1), true});
+      engine.decode(spans, [&](int span, int, const float* logits) {
+        SplitMix& source = random[size_t(span)];
+        const int32_t token = sample(logits, model->vocab_size(), source);
+        texts[size_t(first + span)].push_back(model->is_end(token) ? first_token(*model, source) : token);
+      });
+      if (progress) progress(int64_t(first) * length + int64_t(step + 1) * batch, int64_t(length) * count);
+    }
+    for (const SequenceId sequence : sequences) engine.cache().remove(sequence);
   }
   return texts;
 }

@@ -37,6 +37,7 @@ Calibration empty_calibration() {
   calibration.text = "essays \"and\" more, ünïcode";
   calibration.text_hash = "fedcba9876543210";
   calibration.window = kWindow;
+  calibration.positions = 64;
   calibration.sink = kSink;
   calibration.recent = kRecent;
   for (const LayerGeometry& shape : shapes()) calibration.layers.emplace_back(shape);
