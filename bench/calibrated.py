@@ -5,7 +5,7 @@
 # Writes docs/results/calibrated.md: the codecs that are fitted to a model, against llama.cpp's caches, TurboQuant and
 # OSCAR, and what the text that they are fitted on changes. What --work holds already isn't run again.
 #
-#   bench/calibrated.py -f TEST --calibrate TEXT --texts NAME=TRAIN,TEST ... [--work DIR] [--only-finished]
+#   bench/calibrated.py -f TEST [--texts NAME=TRAIN,TEST ...] [--work DIR] [--only-finished]
 #
 # Models have to be calibrated before (`kvasir calibrate -m MODEL -f TEXT`): their kept calibrations are used.
 import argparse
@@ -29,7 +29,21 @@ TARGETS = [("spectral2", "llama-q4_0", 1, 1 / 2), ("spectral3", "llama-q5_1", 1,
            ("spectral4", "llama-q5_1", 1 / 4, 1 / 8)]
 
 
+FITTED = ("spectral", "oscar2")
+NARROW = "¹"  # behind cells of calibrations that saw no positions beyond their windows
+
+
 class CalibratedBench(Bench):
+    # As in Bench, with what the cell's codecs were fitted by.
+    def suite(self, folder, models, methods, context, sink=16, recent=64):
+        cells = super().suite(folder, models, methods, context, sink, recent)
+        for (model, method), cell in cells.items():
+            if method.startswith(FITTED):
+                name = f"{model}_kld-{context}_{method}".replace(":", "-").replace("=", "-").replace("/", "+")
+                path = self.args.work / folder / "cells" / f"{name}.json"
+                cell["fitted_by"] = json.loads(path.read_text())["parameters"].get("fitted_by", NARROW)
+        return cells
+
     # Bits a value of pages, windows not counted.
     def bits(self, model, method):
         if method in NATIVE:
@@ -61,14 +75,30 @@ class CalibratedBench(Bench):
         return path
 
 
+def mark(cell):
+    return NARROW if cell.get("fitted_by") == NARROW else ""
+
+
 def kld_table(bench, cells, models, methods):
     body = []
     for method in methods:
         found = [cells.get((model, method)) for model in models]
         if any(found):
             bits = " / ".join(f"{bench.bits(m, method):.2f}" if c else "-" for m, c in zip(models, found))
-            body.append([f"`{method}`", bits] + [cell_text(cell) if cell else "not run" for cell in found])
+            body.append([f"`{method}`", bits] + [cell_text(cell) + mark(cell) if cell else "not run" for cell in found])
     return rows(["cache", "bits of pages, model by model"] + models, body)
+
+
+def sources(cells, models):
+    lines = []
+    for model in models:
+        found = sorted({c["fitted_by"] for (m, _), c in cells.items() if m == model and "fitted_by" in c} - {NARROW})
+        lines.append(f"- {model}: " + "; ".join(found))
+    if any(mark(c) for c in cells.values()):
+        lines.append(f"\n{NARROW} 16,384 tokens (Qwen2.5-Coder 0.5B 12,288) in windows of 2,048 that all started at "
+                     "position 0. Such a calibration knows nothing of\nlater positions; the others start their windows "
+                     "all over the model's context.")
+    return "\n".join(lines)
 
 
 def target_table(cells, models):
@@ -103,7 +133,7 @@ def oscar_table(cells, models):
         found = [cells.get((model, method)) for model in models]
         if any(found):
             body.append([words, f"`{method}`"] +
-                        [f"{number(c['kld']['mean'])} ± {number(c['kld']['se'])}" if c else "not run" for c in found])
+                        [f"{number(c['kld']['mean'])} ± {number(c['kld']['se'])}{mark(c)}" if c else "not run" for c in found])
     return rows(["", "cache"] + models, body)
 
 
@@ -142,10 +172,9 @@ def main():
     texts = {t.split("=")[0]: t.split("=")[1].split(",") for t in args.texts}
     page = ["# Codecs fitted to a model\n\nWritten by `bench/calibrated.py`, which runs `kvasir eval suite` (KLD from "
             "llama.cpp's own f16 cache, F32 weights,\none window of wikitext, second half scored) over calibrations on "
-            "another text (essays; 16,384 tokens, 12,288 for Qwen2.5-Coder 0.5B,\n6,144 for 1.5B). Cells are mean KLD "
-            "± standard error; share of equal likeliest tokens; perplexity. Bits of pages count scales;\nwindows are "
-            "16 first and 64 to 192 newest tokens in 16 bits unless said otherwise; llama.cpp's own caches have "
-            "none.\n",
+            "another text. Cells are mean KLD ± standard error;\nshare of equal likeliest tokens; perplexity. Bits of "
+            "pages count scales; windows are 16 first and 64 to 192 newest tokens in\n16 bits unless said otherwise; "
+            "llama.cpp's own caches have none. Codecs were fitted by:\n\n" + sources(cells, MODELS) + "\n",
             f"## {SHORT} tokens\n\n" + kld_table(bench, cells, MODELS, SPECTRAL + TURBO + list(NATIVE)),
             "## Against what was asked\n\n" + target_table(cells, MODELS),
             "## Against TurboQuant at equal bits\n\nSame windows, key mean removed by both.\n\n"

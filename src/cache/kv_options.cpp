@@ -30,8 +30,9 @@ std::pair<std::string, std::string> parse_pair(const std::string& text, const ch
     throw Error(ErrorCode::invalid_argument, std::string(flag) + " takes K[,V], got '" + text + "'");
   for (const std::string& name : parts)
     if (name.starts_with("auto:"))
-      throw Error(ErrorCode::invalid_argument, "auto takes no options; it stands for " + CacheOptions().key +
-                                                   " for keys and " + CacheOptions().value + " for values: name those");
+      throw Error(ErrorCode::invalid_argument, "auto takes no options; it stands for " + std::string(kFittedAuto) +
+                                                   " where the model has a calibration, else for " +
+                                                   CacheOptions().key + "," + CacheOptions().value + ": name those");
   const CacheOptions defaults;
   const std::string key = parts[0] == "auto" ? defaults.key : parts[0];
   const std::string value = parts.back() == "auto" ? defaults.value : parts.back();

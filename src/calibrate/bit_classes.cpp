@@ -78,7 +78,9 @@ std::vector<BitClass> choose_classes(const std::vector<double>& variance, const 
           bytes = used;
         }
       }
-  if (least == kNever) throw Error(ErrorCode::unsupported, "the budget of bits doesn't hold a single class");
+  if (least == kNever)
+    throw Error(ErrorCode::unsupported,
+                "a spectral codec of so few bytes doesn't hold a single class: choose more bits or bytes=");
   std::vector<BitClass> classes;
   while (n > 0) {
     const Step& step = best[at(n, cell, bytes)];

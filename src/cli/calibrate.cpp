@@ -91,7 +91,12 @@ void export_kept(const CalibrateFlags& flags) {
 
 void calibrate(CalibrateFlags flags) {
   check_flags(flags);
-  if (flags.files.empty() && !flags.rotations.empty()) return export_kept(flags);
+  if (flags.files.empty() && !flags.rotations.empty()) {
+    if (!flags.out.empty())
+      throw Error(ErrorCode::invalid_argument,
+                  "-o takes the calibration that -f makes; without -f only --export-rotations is written");
+    return export_kept(flags);
+  }
   const std::string text = joined_texts(flags.files);
   const std::shared_ptr<Model> model = load_model(flags.model);
   const std::string out = flags.out.empty() ? kept_calibration_path(model->fingerprint()) : flags.out;

@@ -16,6 +16,9 @@ std::vector<NamedOptions> parse_codec_list(const std::string& text, const CacheO
   for (std::string name; std::getline(names, name, ',');) {
     if (std::ranges::any_of(list, [&](const NamedOptions& other) { return other.name == name; }))
       throw Error(ErrorCode::invalid_argument, "--kv names '" + name + "' twice");
+    if (name.starts_with('@'))
+      throw Error(ErrorCode::invalid_argument,
+                  "a list of codecs takes names, no @FILE: kvasir eval kld and kvasir run take one");
     NamedOptions entry{name, base};
     std::string pair = name;
     std::ranges::replace(pair, '/', ',');

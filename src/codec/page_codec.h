@@ -23,7 +23,7 @@ void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* 
 void decode_page(const SideLayout& layout, int head, const std::byte* page, float* x);
 
 // Norm of the page's mean over the root-mean-square deviation from it: how much `center` protected.
-// Maps are orthogonal, so the basis doesn't matter. x is [64, dim].
+// Measured in the model's own basis. x is [64, dim].
 float offset_ratio(int dim, const float* x);
 
 }  // namespace kvasir

@@ -160,8 +160,8 @@ Codec make_codec(std::string_view name, Side side, int dim) {
   const std::string_view method = name.substr(0, colon);
   if (is_fitted_codec(name))
     throw Error(ErrorCode::unsupported, "codec " + std::string(method) +
-                                            " is fitted to a model: give --calibration FILE, which kvasir calibrate "
-                                            "writes");
+                                            " is fitted to a model, and there is none here; where there is one, it "
+                                            "comes from kvasir calibrate");
   const auto row = std::find_if(table().begin(), table().end(), [&](const auto& r) { return r.first == method; });
   if (row == table().end())
     throw Error(ErrorCode::not_found,

@@ -26,6 +26,8 @@ std::vector<SuiteMethod> suite_methods(const std::string& list, const CacheOptio
   std::istringstream stream(list + ",");
   for (std::string name; std::getline(stream, name, ',');) {
     if (name.empty()) throw Error(ErrorCode::invalid_argument, "--kv takes methods as in turbo4,kivi2; one is empty");
+    if (name.starts_with('@'))
+      throw Error(ErrorCode::invalid_argument, "a suite's --kv takes names, no @FILE: kvasir eval kld takes one");
     if (std::ranges::find(names, name) != names.end())
       throw Error(ErrorCode::invalid_argument, "--kv names '" + name + "' twice");
     names.push_back(name);

@@ -34,7 +34,8 @@ struct CalibrationOptions {
 // Throws Error invalid_argument for numbers that don't go together; run_calibration calls it too.
 void check_calibration(const CalibrationOptions& options);
 
-// Deterministic: the same sums wherever it was stopped, for any number of threads.
+// Deterministic: the same sums wherever it was stopped and for any number of threads, with the same micro-batch and
+// instruction set.
 // Throws Error invalid_argument (a text shorter than a window), what Engine throws, io for the checkpoint.
 Calibration run_calibration(const std::shared_ptr<Model>& model, const std::string& text,
                             const CalibrationOptions& options);

@@ -22,6 +22,7 @@ const LayerGeometry kShape{
 Calibration sample_calibration() {
   Calibration calibration;
   calibration.text = "essays";
+  calibration.text_hash = "feedface";
   calibration.tokens = 100;
   for (const uint64_t seed : {1, 2}) calibration.layers.push_back(moments_of(test::sample_layer(kShape, 100, seed)));
   return calibration;
@@ -38,7 +39,7 @@ std::string fault(const std::string& name, Side side = Side::key) {
 
 TEST(CodecFits, MakeEveryNameTheyList) {
   EXPECT_EQ(fits().layers(), 2);
-  EXPECT_EQ(fits().description(), "100 tokens of essays");
+  EXPECT_EQ(fits().description(), "100 tokens of essays (feedface)");
   for (const std::string& name : fitted_codec_names())
     for (const Side side : {Side::key, Side::value})
       for (int layer = 0; layer < 2; ++layer) {
@@ -183,7 +184,7 @@ TEST(CodecFits, RotationsWithoutACalibration) {
 
 TEST(CodecFits, RotationsBesideACalibration) {
   const CodecFits both(fits().calibration(), sample_given(true, false));
-  EXPECT_EQ(both.description(), "rotations of `r.gguf`, 100 tokens of essays");
+  EXPECT_EQ(both.description(), "rotations of `r.gguf`, 100 tokens of essays (feedface)");
   const FittedMap map = both.fit("oscar2:mean=on", Side::key, 0).maps->at(1);
   EXPECT_NE(map.rows, fits().fit("oscar2", Side::key, 0).maps->at(1).rows);
   EXPECT_EQ(map.mean, fits().fit("oscar2:mean=on", Side::key, 0).maps->at(1).mean);

@@ -109,7 +109,6 @@ TEST_F(Failures, UnknownCodecs) {
 }
 
 TEST_F(Failures, Tuning) {
-  const EmptyCache empty(file("empty"));
   std::ofstream words(file("words.txt"));
   for (int i = 0; i < 200; ++i) words << "word " << i << "\n";
   words.close();

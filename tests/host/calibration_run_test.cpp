@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "host/fitted_codecs.h"
@@ -139,6 +140,29 @@ TEST_F(CalibrationRun, FitsServeTheModelTheyWereMadeWith) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(error.what()).find(model_fingerprint(other)), std::string::npos) << error.what();
   }
+}
+
+// Rotary positions are relative: a text may start anywhere.
+TEST_F(CalibrationRun, WhereATextStartsChangesKeysAndNotAttention) {
+  const auto tiny = model();
+  const std::vector<int32_t> tokens = test::random_tokens(150, tiny->vocab_size(), 5);
+  std::vector<test::Logits> logits;
+  std::vector<double> keys;
+  for (const int64_t start : {0, 3000}) {
+    EngineOptions options = test::plain_options(150, 64);
+    double sum = 0;
+    options.observe = [&](int layer, const AttentionRows& rows) {
+      for (int t = 0; layer == 0 && t < rows.tokens; ++t) sum += std::abs(double(rows.k.data[t * rows.k.token_stride]));
+    };
+    Engine engine(tiny, options);
+    engine.start_at(start);
+    logits.push_back(test::engine_logits(engine, engine.cache().create(), tokens, 140));
+    keys.push_back(sum);
+  }
+  EXPECT_LT(test::distance(logits[1], logits[0]).divergence, 1e-4);
+  EXPECT_GT(std::abs(keys[1] - keys[0]), 1e-3 * keys[0]);
+  Engine engine(tiny, test::plain_options(150, 64));
+  EXPECT_THROW(engine.start_at(-1), Error);
 }
 
 TEST_F(CalibrationRun, ModelsWriteTheSameTextForTheSameSeed) {
