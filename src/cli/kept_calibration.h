@@ -21,7 +21,7 @@ Calibration calibrate_on_own_text(const std::shared_ptr<Model>& model, Calibrati
                                   const std::string& out);
 
 // Where --kv is auto and the model has no calibration yet, makes one and keeps it: from 8,192 tokens, or the windows of
-// 1,024 that were begun within a minute. Nothing happens with --no-calibration or where a calibration is there; if it
+// 512 that were begun within a minute. Nothing happens with --no-calibration or where a calibration is there; if it
 // can't be made or kept, the reason is noted and `auto` stays what it is without.
 void calibrate_on_first_use(const std::shared_ptr<Model>& model, const CacheFlags& flags, const CacheOptions& options,
                             int threads);

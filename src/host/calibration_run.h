@@ -18,7 +18,7 @@ namespace kvasir {
 
 struct CalibrationOptions {
   int64_t tokens = 16384;  // at most; whole windows
-  int window = 2048;
+  int window = 1024;
   // Windows start at places spread evenly over so many positions; 0: over the context that the model was trained for.
   // Keys turn with their position, and directions that a calibration hasn't seen get no bits.
   int64_t positions = 0;
