@@ -93,7 +93,8 @@ def sources(cells, models):
     lines = []
     for model in models:
         found = sorted({c["fitted_by"] for (m, _), c in cells.items() if m == model and "fitted_by" in c} - {NARROW})
-        lines.append(f"- {model}: " + "; ".join(found))
+        if found:
+            lines.append(f"- {model}: " + "; ".join(found))
     if any(mark(c) for c in cells.values()):
         lines.append(f"\n{NARROW} 16,384 tokens (Qwen2.5-Coder 0.5B 12,288) in windows of 2,048 that all started at "
                      "position 0. Such a calibration knows nothing of\nlater positions; the others start their windows "
@@ -135,6 +136,15 @@ def oscar_table(cells, models):
             body.append([words, f"`{method}`"] +
                         [f"{number(c['kld']['mean'])} ± {number(c['kld']['se'])}{mark(c)}" if c else "not run" for c in found])
     return rows(["", "cache"] + models, body)
+
+
+# Only where all of it was fitted by the same calibrations.
+def parts_section(bench, cells, models):
+    methods = ["spectral2", PARTS[0], "spectral3", PARTS[1], PARTS[2]]
+    for model in models:
+        if len({cells[model, m]["fitted_by"] for m in methods if (model, m) in cells}) > 1:
+            return ""
+    return "## What the parts of `spectral` are worth\n\n" + kld_table(bench, cells, models, methods)
 
 
 def cross_table(bench, model, texts):
@@ -182,14 +192,13 @@ def main():
             f"## {LONG} tokens\n\n" + kld_table(bench, long, MODELS[:2], SPECTRAL),
             "## OSCAR, step by step\n\nWith the paper's clip ratios (.96 for keys, .92 for values); the windows are the "
             "table's, not the paper's 64 and 256.\n\n" + oscar_table(cells, small),
-            "## What the parts of `spectral` are worth\n\n"
-            + kld_table(bench, cells, small, ["spectral2", PARTS[0], "spectral3", PARTS[1], PARTS[2]]),
-            "## Without windows\n\n" + kld_table(bench, bare, MODELS[:2], BARE)]
+            parts_section(bench, cells, small),
+            "## Without windows\n\n" + kld_table(bench, bare, MODELS[:2], BARE) if bare else ""]
     if texts:
         page.append(f"## The text of the calibration\n\n`spectral3` on {MODELS[0]}, {SHORT} tokens, each calibration "
                     "on 8,192 tokens.\n\n" + cross_table(bench, MODELS[0], texts))
     out = ROOT / "docs/results/calibrated.md"
-    out.write_text("\n".join(page))
+    out.write_text("\n".join(part for part in page if part))
     print(out)
 
 
