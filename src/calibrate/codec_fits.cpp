@@ -55,13 +55,7 @@ class NameOptions {
 
   template <class T>
   T choose(std::string_view option, const std::vector<std::pair<std::string_view, T>>& choices) {
-    const std::string word = take(option, choices.front().first);
-    std::string known;
-    for (const auto& [name, value] : choices) {
-      if (name == word) return value;
-      known += (known.empty() ? "" : ", ") + std::string(name);
-    }
-    refuse(std::string(option) + "= takes " + known + "; got '" + word + "'");
+    return choose_word(codec_, std::string(option) + "=", take(option, choices.front().first), choices);
   }
 
   double number(std::string_view option, double otherwise, double least, double most) {

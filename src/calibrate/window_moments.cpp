@@ -50,7 +50,6 @@ void add_to(std::vector<double>& sums, const std::vector<double>& more) {
 WindowMoments::WindowMoments(const LayerGeometry& geometry, int window, int sink, int recent)
     : geometry_(geometry),
       kernels_(kernels_for(AttentionOptions::from_environment(1).simd)),
-      window_(window),
       sink_(sink),
       recent_(recent) {
   heads_.resize(size_t(geometry.kv_heads));

@@ -39,7 +39,7 @@ class WindowMoments {
 
   const LayerGeometry& geometry_;
   const Kernels& kernels_;
-  const int window_, sink_, recent_;
+  const int sink_, recent_;
   int tokens_ = 0;
   std::vector<Head> heads_;
 };

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "host/fitted_codecs.h"
+
 namespace kvasir::cli {
 
 std::string CacheFlags::kv_text() const {
@@ -69,10 +71,7 @@ CacheOptions cache_options(const CacheFlags& flags) {
     throw Error(ErrorCode::invalid_argument, "--rotations is for oscar2, which --kv " + flags.kv_text() + " isn't");
   if (!flags.calibration.empty() && flags.no_calibration)
     throw Error(ErrorCode::invalid_argument, "--calibration and --no-calibration exclude each other; drop one");
-  bool fitted = options.automatic || is_fitted_codec(options.key) || is_fitted_codec(options.value);
-  for (const LayerOverride& rule : options.overrides)
-    fitted = fitted || is_fitted_codec(rule.key) || is_fitted_codec(rule.value);
-  if (!flags.calibration.empty() && !fitted)
+  if (!flags.calibration.empty() && !options.automatic && !names_fitted_codec(options))
     throw Error(ErrorCode::invalid_argument,
                 "--calibration serves codecs that are fitted to a model, and --kv names none: choose spectral3 or "
                 "another of them, or leave it out");

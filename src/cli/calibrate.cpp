@@ -72,12 +72,12 @@ void export_rotations(const CalibrateFlags& flags, const Calibration& calibratio
 void export_kept(const CalibrateFlags& flags) {
   if (flags.model.model.empty()) throw Error(ErrorCode::invalid_argument, kNoModel);
   const std::string model = resolve_model(flags.model.model, note);
-  const std::string file =
-      flags.calibration.empty() ? kept_calibration_path(model_fingerprint(model)) : flags.calibration;
+  const std::string fingerprint = model_fingerprint(model);
+  const std::string file = flags.calibration.empty() ? kept_calibration_path(fingerprint) : flags.calibration;
   if (flags.calibration.empty() && !std::filesystem::exists(file))
     throw Error(ErrorCode::not_found,
                 "no calibration of this model is kept: -f takes files to make one from, --calibration names another");
-  const std::shared_ptr<const Calibration> calibration = calibration_fits(file, model)->calibration();
+  const std::shared_ptr<const Calibration> calibration = calibration_fits(file, fingerprint)->calibration();
   export_rotations(flags, *calibration);
   if (flags.json)
     print_json({{"layers", calibration->layers.size()},

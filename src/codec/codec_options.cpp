@@ -31,16 +31,10 @@ bool has_signs(const Codec& codec) {
   throw Error(ErrorCode::invalid_argument, "codec " + codec.name + ": " + message);
 }
 
-// The value that one of the words stands for.
 template <class T>
 T choose(const Codec& codec, std::string_view option, std::string_view word,
          const std::vector<std::pair<std::string_view, T>>& choices) {
-  std::string known;
-  for (const auto& [name, value] : choices) {
-    if (name == word) return value;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  refuse(codec, std::string(option) + " takes " + known + "; got '" + std::string(word) + "'");
+  return choose_word(codec.name, option, word, choices);
 }
 
 void set_scale(Codec& codec, std::string_view word) {

@@ -9,7 +9,6 @@
 
 #include "codec/stored_scale.h"
 #include "codec/trellis_segment.h"
-#include "quant/log_scale.h"
 
 namespace kvasir {
 namespace {
@@ -78,9 +77,9 @@ Fitted fit_gaussian(const Codebook& book, const Codec& codec, const float* y, in
   }
   nearest_levels(book, float(std::sqrt(sums.energy / count)), y, count, stride, codes, sums);
   const auto scale = float(fitted_scale(codec.scale_fit, sums, count));
-  if (codec.scale_format == ScaleFormat::f16) return {float_to_f16(scale), 0};
-  const uint8_t stored = log_scale_code(scale);
-  nearest_levels(book, f16_to_float(log_scale_values()[stored]), y, count, stride, codes, sums);
+  const uint16_t stored = encode_scale(codec.scale_format, scale);
+  if (codec.scale_format == ScaleFormat::log8)
+    nearest_levels(book, decode_scale(codec.scale_format, stored), y, count, stride, codes, sums);
   return {stored, 0};
 }
 
@@ -125,11 +124,7 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
     for (int t = 0; t < kPageTokens; ++t) {
       const Fitted fitted = fit_span(*segment.codebook, codec, y + t * dim + segment.first, segment.count, 1,
                                      codes.data() + t * segment.count);
-      if (codec.scale_format == ScaleFormat::log8) {
-        page[layout.scales + size_t(index * kPageTokens + t)] = std::byte(fitted.scale);
-      } else {
-        halves(page, layout.scales)[index * kPageTokens + t] = fitted.scale;
-      }
+      store_token_scale(layout, index, t, fitted.scale, page);
       if (codec.has_zero_point()) halves(page, layout.zeros)[index * kPageTokens + t] = fitted.zero;
     }
   } else {
@@ -162,9 +157,9 @@ void remove_mean(const SideLayout& layout, float* y, std::byte* page) {
 float stored_scale(const SideLayout& layout, int index, const std::byte* page, int t, int channel) {
   if (layout.codec.scale_span == ScaleSpan::channel)
     return f16_to_float(layout.channel_scales(page, t / kBlockTokens)[channel]);
-  if (layout.codec.scale_format == ScaleFormat::log8)
-    return f16_to_float(log_scale_values()[layout.log_scales(page, index)[t]]);
-  return f16_to_float(layout.token_scales(page, index)[t]);
+  const ScaleFormat format = layout.codec.scale_format;
+  return decode_scale(
+      format, format == ScaleFormat::log8 ? layout.log_scales(page, index)[t] : layout.token_scales(page, index)[t]);
 }
 
 float decoded(const SideLayout& layout, int index, const std::byte* page, int t, int c, float value) {

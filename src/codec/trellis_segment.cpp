@@ -6,9 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/half.h"
 #include "codec/stored_scale.h"
-#include "quant/log_scale.h"
 #include "quant/trellis_coder.h"
 
 namespace kvasir {
@@ -44,7 +42,7 @@ constexpr double kSilent = 0x1p-25;  // root mean square below which a 16-bit sc
 // What values are divided by. An 8-bit scale is coarse, so codes are chosen against one that can be stored.
 float unit_of(const Codec& codec, double rms) {
   if (codec.scale_format == ScaleFormat::f16) return float(rms);
-  return f16_to_float(log_scale_values()[log_scale_code(float(rms))]);
+  return decode_scale(codec.scale_format, encode_scale(codec.scale_format, float(rms)));
 }
 
 }  // namespace
@@ -101,11 +99,7 @@ void encode_trellis_segment(const SideLayout& layout, int index, const float* y,
     sums[t].power = power * double(step) * double(step);
     // Neighbours may leave a token of few channels levels that don't resemble it.
     const double scale = sums[t].cross > 0 ? fitted_scale(codec.scale_fit, sums[t], segment.count) : 0.0;
-    if (codec.scale_format == ScaleFormat::log8) {
-      page[layout.scales + size_t(index * kPageTokens + t)] = std::byte(log_scale_code(float(scale)));
-    } else {
-      reinterpret_cast<uint16_t*>(page + layout.scales)[index * kPageTokens + t] = float_to_f16(float(scale));
-    }
+    store_token_scale(layout, index, t, encode_scale(codec.scale_format, float(scale)), page);
   }
   for (int cell = 0; cell < kBlocksPerPage * cells; ++cell)
     pack_cell(segment.bits, room.codes.data() + cell * kCellCodes,

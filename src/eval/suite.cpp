@@ -167,7 +167,7 @@ class Suite {
   std::string fitted_by(const SourceSpec& spec) const {
     if (spec.native) return {};
     try {
-      const CacheOptions options = with_fitted_codecs(spec.cache, model_->path());
+      const CacheOptions options = with_fitted_codecs(spec.cache, *model_);
       return options.fitted ? options.fitted->description() : "";
     } catch (const Error&) {
       return {};

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "cache/tuned_file.h"
+#include "calibrate/rotation_set.h"
 #include "eval/many_klds.h"
 #include "eval/text_chunks.h"
 #include "host/fitted_codecs.h"
@@ -37,7 +38,7 @@ CacheOptions with_fits(CacheOptions cache, const std::string& name, const TuneOp
   cache.automatic = false;
   cache.key = cache.value = name;
   cache.overrides.clear();
-  return with_fitted_codecs(std::move(cache), options.model->path());
+  return with_fitted_codecs(std::move(cache), *options.model);
 }
 
 // Units, candidates and the bits of the table.
@@ -189,10 +190,8 @@ nlohmann::ordered_json tune_json(const TuneOptions& options, const TuneResult& r
     for (size_t j = 0; j < result.candidates.size(); ++j)  // JSON has no infinity: a run that failed is null
       cells.push_back(
           {{"codec", result.candidates[j]}, {"bits", result.table[i][j].bits}, {"kld", result.table[i][j].kld}});
-    units.push_back({{"first", unit.first},
-                     {"last", unit.last},
-                     {"side", unit.side == Side::key ? "key" : "value"},
-                     {"candidates", cells}});
+    units.push_back(
+        {{"first", unit.first}, {"last", unit.last}, {"side", side_name(unit.side)}, {"candidates", cells}});
   }
   for (const TunedCache& cache : result.uniform) uniform.push_back(cache_json(cache));
   const TunedCache* best = result.best_uniform();

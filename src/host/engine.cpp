@@ -41,7 +41,7 @@ void check_options(const Model& model, const EngineOptions& options) {
 }
 
 EngineOptions with_fits(const Model& model, EngineOptions options) {
-  options.cache = with_fitted_codecs(std::move(options.cache), model.path());
+  options.cache = with_fitted_codecs(std::move(options.cache), model);
   return options;
 }
 

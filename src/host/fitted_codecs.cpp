@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "host/model_files.h"
@@ -38,22 +40,24 @@ bool any_codec(const CacheOptions& options, Side side, bool (*is_so)(const std::
   return found;
 }
 
-void check_tuned(const CacheOptions& options, const std::string& model_path) {
-  if (options.tuned.empty()) return;
-  const std::string fingerprint = model_fingerprint(model_path);
-  if (options.tuned_for != fingerprint)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("`{}` was tuned for another model ({}), not this one ({}); make one with kvasir tune",
-                            options.tuned, options.tuned_for, fingerprint));
+// What is asked of a model, and only when it is: both take reading its file.
+struct ModelFacts {
+  std::function<std::string()> fingerprint;
+  std::function<Geometry()> geometry;
+};
+
+void check_tuned(const CacheOptions& options, const ModelFacts& model) {
+  if (options.tuned.empty() || options.tuned_for == model.fingerprint()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("`{}` was tuned for another model ({}), not this one ({}); make one with kvasir tune",
+                          options.tuned, options.tuned_for, model.fingerprint()));
 }
 
 }  // namespace
 
 bool names_fitted_codec(const CacheOptions& options) {
-  bool named = is_fitted_codec(options.key) || is_fitted_codec(options.value);
-  for (const LayerOverride& rule : options.overrides)
-    named = named || is_fitted_codec(rule.key) || is_fitted_codec(rule.value);
-  return named;
+  const auto is_fitted = [](const std::string& name) { return is_fitted_codec(name); };
+  return any_codec(options, Side::key, is_fitted) || any_codec(options, Side::value, is_fitted);
 }
 
 std::string kept_calibration_path(const std::string& fingerprint) {
@@ -68,7 +72,7 @@ std::string kept_calibration(const std::string& fingerprint) {
   }
 }
 
-std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const std::string& model_path) {
+std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const std::string& fingerprint) {
   // Fits take a second to make: one set for all caches of this process, as long as the file stays as it is.
   static std::mutex mutex;
   static std::map<std::pair<std::string, fs::file_time_type>, std::shared_ptr<const CodecFits>> known;
@@ -76,7 +80,6 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
   const std::lock_guard lock(mutex);
   auto& fits = known[{file, fs::last_write_time(file)}];
   if (!fits) fits = std::make_shared<const CodecFits>(load_calibration(file));
-  const std::string fingerprint = model_fingerprint(model_path);
   if (fits->calibration()->model != fingerprint)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the calibration `{}` was made with {} ({}), not with this model ({}); make one with "
@@ -85,10 +88,12 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
   return fits;
 }
 
-CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
-  check_tuned(options, model_path);
-  if (options.automatic && (!options.calibration.empty() ||
-                            (options.use_kept && fs::exists(kept_calibration(model_fingerprint(model_path))))))
+namespace {
+
+CacheOptions resolve(CacheOptions options, const ModelFacts& model) {
+  check_tuned(options, model);
+  if (options.automatic &&
+      (!options.calibration.empty() || (options.use_kept && fs::exists(kept_calibration(model.fingerprint())))))
     options.key = options.value = kFittedAuto;
   if (options.fitted) return options;
   if (!names_fitted_codec(options)) return options;
@@ -101,7 +106,7 @@ CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_p
   std::string file = options.calibration;
   if (file.empty() && (!given || any_codec(options, Side::key, needs_calibration) ||
                        any_codec(options, Side::value, needs_calibration))) {
-    file = kept_calibration_path(model_fingerprint(model_path));
+    file = kept_calibration_path(model.fingerprint());
     if (!fs::exists(file)) file.clear();
   }
   if (file.empty() && !given)
@@ -110,9 +115,9 @@ CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_p
                             "kvasir calibrate -m MODEL, or give --calibration FILE",
                             is_fitted_codec(options.key) ? options.key : options.value));
   std::shared_ptr<const CodecFits> fits;
-  if (!file.empty()) fits = calibration_fits(file, model_path);
+  if (!file.empty()) fits = calibration_fits(file, model.fingerprint());
   if (given) {
-    const Geometry geometry = geometry_from_gguf(model_path);
+    const Geometry geometry = model.geometry();
     GivenRotations rotations = read_given_rotations(options.rotations, geometry, keys, values);
     fits = fits ? std::make_shared<const CodecFits>(fits->calibration(), std::move(rotations))
                 : std::make_shared<const CodecFits>(geometry, std::move(rotations));
@@ -125,6 +130,21 @@ CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_p
                     options.tuned, options.tuned_fits, fits->description()));
   options.fitted = std::move(fits);
   return options;
+}
+
+}  // namespace
+
+CacheOptions with_fitted_codecs(CacheOptions options, const Model& model) {
+  return resolve(std::move(options), {[&] { return model.fingerprint(); }, [&] { return model.geometry(); }});
+}
+
+CacheOptions with_fitted_codecs(CacheOptions options, const std::string& model_path) {
+  std::optional<std::string> known;
+  const auto fingerprint = [&] {
+    if (!known) known = model_fingerprint(model_path);
+    return *known;
+  };
+  return resolve(std::move(options), {fingerprint, [&] { return geometry_from_gguf(model_path); }});
 }
 
 }  // namespace kvasir

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <utility>
 
 #include "host/geometry.h"
@@ -83,6 +84,7 @@ struct Model::Impl {
   std::string path;
   DryPassResult dry;
   std::string chat_template;
+  std::once_flag fingerprint_once;
   std::string fingerprint;
 };
 
@@ -94,7 +96,6 @@ std::shared_ptr<Model> Model::load(const std::string& path, std::function<void(f
   Impl& impl = *model->impl_;
   impl.path = path;
   impl.model = load_llama_model(path, true, progress);
-  impl.fingerprint = model_fingerprint(path);
   impl.dry = dry_pass(impl.model.get());
   if (const char* text = llama_model_chat_template(impl.model.get(), nullptr)) impl.chat_template = text;
   return model;
@@ -110,6 +111,7 @@ const std::string& Model::path() const {
   return impl_->path;
 }
 const std::string& Model::fingerprint() const {
+  std::call_once(impl_->fingerprint_once, [this] { impl_->fingerprint = model_fingerprint(impl_->path); });
   return impl_->fingerprint;
 }
 std::string Model::name() const {

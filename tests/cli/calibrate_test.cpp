@@ -11,27 +11,15 @@
 #include "calibrate/calibration.h"
 #include "calibrate/oscar_fit.h"
 #include "calibrate/rotation_safetensors.h"
-#include "tests/cli/program.h"
+#include "tests/cli/tiny_model.h"
 #include "tests/host/tiny_gguf.h"
 
 namespace kvasir::cli::test {
 namespace {
 
-class Calibrate : public testing::Test {
+class Calibrate : public TinyModelTest {
  protected:
-  Calibrate() {
-    kvasir::test::write_tiny_gguf({}, file("tiny.gguf"));
-    kvasir::test::write_tiny_gguf({.layers = 3}, file("other.gguf"));
-    std::ofstream text(file("text.txt"));
-    for (int i = 0; i < 60; ++i) text << "line " << i * i << " of many\n";
-  }
-  std::string file(const std::string& name) const { return folder_.file(name); }
-
-  std::string expect_success(const std::vector<std::string>& arguments) const {
-    const Outcome outcome = run_program(KVASIR_PROGRAM, arguments);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return outcome.out;
-  }
+  Calibrate() { kvasir::test::write_tiny_gguf({.layers = 3}, file("other.gguf")); }
   std::string calibrate(std::vector<std::string> more) const {
     more.insert(more.begin(), {"calibrate", "-m", file("tiny.gguf")});
     return expect_success(more);
@@ -40,9 +28,6 @@ class Calibrate : public testing::Test {
     return expect_success({"run", "-m", file("tiny.gguf"), "-f", file("text.txt"), "--raw", "-n", "16", "--temp", "0",
                            "--sink", "16", "--recent", "0", "--kv", kv, flag, path});
   }
-
- private:
-  kvasir::test::TemporaryFolder folder_;
 };
 
 TEST_F(Calibrate, RotationsFromAFileAreTheCalibrationsOwn) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/program.h"
+#include "tests/cli/tiny_model.h"
 #include "tests/host/tiny_gguf.h"
 
 namespace kvasir::cli::test {
@@ -17,20 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-class Tune : public testing::Test {
+class Tune : public TinyModelTest {
  protected:
-  Tune() {
-    kvasir::test::write_tiny_gguf({}, file("tiny.gguf"));
-    std::ofstream text(file("text.txt"));
-    for (int i = 0; i < 60; ++i) text << "line " << i * i << " of many\n";
-  }
-  std::string file(const std::string& name) const { return folder_.file(name); }
-
-  std::string expect_success(const std::vector<std::string>& arguments) const {
-    const Outcome outcome = run_program(KVASIR_PROGRAM, arguments);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return outcome.out;
-  }
   // The tiny model has 2 layers: two groups.
   Json tune(const std::vector<std::string>& target, const std::string& out) const {
     std::vector<std::string> arguments = {"tune",
@@ -52,9 +40,6 @@ class Tune : public testing::Test {
     arguments.insert(arguments.end(), target.begin(), target.end());
     return Json::parse(expect_success(arguments));
   }
-
- private:
-  kvasir::test::TemporaryFolder folder_;
 };
 
 TEST_F(Tune, TheChoiceMeetsItsTarget) {

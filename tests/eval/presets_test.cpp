@@ -91,6 +91,14 @@ TEST(SuiteMethods, LayersBehindTheCodec) {
   EXPECT_THROW(method_spec("kivi-paper@0:q8", {}), Error);
 }
 
+TEST(Presets, AMissingCodecIsNamed) {
+  Preset preset = presets().front();
+  preset.kv = "turbo3,not-a-codec";
+  EXPECT_NE(why_unavailable(preset).find("not-a-codec"), std::string::npos);
+  preset.kv = "oscar2";
+  EXPECT_EQ(why_unavailable(preset), "");
+}
+
 TEST(SuiteMethods, WhatThisVersionLacksStaysInTheList) {
   const auto missing = std::ranges::find_if(presets(), [](const Preset& p) { return !why_unavailable(p).empty(); });
   if (missing == presets().end()) GTEST_SKIP() << "every preset can run";
