@@ -83,7 +83,8 @@ void parse_kv(const std::string& text, CacheOptions& options);
 void parse_kv_layers(const std::string& text, CacheOptions& options);
 
 // t_p for a query at `position`: S + P floor(max(0, b - S - W) / P), b the start of the query's aligned block of 64.
-int64_t packed_boundary(int64_t position, int sink, int recent);
+// `first` is S, or where contiguous pages start again behind tokens that Cache::keep has gone over.
+int64_t packed_boundary(int64_t position, int64_t first, int recent);
 
 // What a sequence of `tokens` takes, by part. Computed by the same functions that the pool uses.
 struct CacheSize {
@@ -137,7 +138,22 @@ class Cache {
   // kept.
   int64_t truncate(SequenceId sequence, int64_t tokens);
 
-  int64_t length(SequenceId sequence) const;  // tokens of the sequence, by its last layer
+  // Selection: of the first `length` tokens of a layer, KV head h keeps the sinks and those at `positions[h]`
+  // (ascending, in [S, length)); the others are freed, page by page. Positions stay as they are: the next token is
+  // still number `length`, and attention sees what is kept. Kept tokens may be selected from again.
+  // Throws Error: invalid_argument (positions that aren't there), unsupported (pages of fewer than 16 bits would lose
+  // again each time), out_of_memory; nothing changed.
+  void keep(SequenceId sequence, int layer, std::span<const std::vector<int32_t>> positions);
+  // Positions that KV head `head` of a layer holds, ascending, the sinks included.
+  std::vector<int32_t> positions(SequenceId sequence, int layer, int head) const;
+  // The keys or values themselves, decoded: [positions, dim].
+  std::vector<float> rows(SequenceId sequence, int layer, int head, Side side) const;
+  // A copy of a sequence of another cache, of the same model and `sink`, in this one's codecs: everything behind the
+  // sinks is packed, once, and counts as kept tokens. What comes after is cached as ever.
+  // Throws Error: invalid_argument (another geometry or `sink`), out_of_memory; nothing changed.
+  SequenceId seal(const Cache& from, SequenceId sequence);
+
+  int64_t length(SequenceId sequence) const;  // tokens of the sequence, by its last layer, dropped ones included
   const Geometry& geometry() const;
   const CacheOptions& options() const;
   const Codec& codec(int layer, Side side) const;

@@ -19,11 +19,11 @@ SpanAppend::SpanAppend(CacheImpl& cache, int layer, const SequenceSpan& span)
       layer_(layer),
       start_(state_.length),
       end_(state_.length + span.count),
-      rows_start_(state_.packed_end(cache.options.sink)),
+      rows_start_(state_.packed_end()),
       in_window_(start_ / kPageTokens == (end_ - 1) / kPageTokens),
       rows_(in_window_ ? 0 : size_t(geometry_.kv_heads)),
       nonfinite_(size_t(geometry_.kv_heads), 0) {
-  const int64_t boundary = packed_boundary(end_ - 1, cache.options.sink, cache.options.recent);
+  const int64_t boundary = packed_boundary(end_ - 1, state_.first, cache.options.recent);
   new_pages_ = int(std::max<int64_t>(0, boundary - rows_start_) / kPageTokens);
   const WindowRows rows = window_rows(cache.options, end_);
   cache.pool.require(size_t(new_pages_) * size_t(geometry_.kv_heads) * codecs_.page_bytes() +
@@ -45,7 +45,8 @@ SpanAppend::~SpanAppend() {
 
 void SpanAppend::drop_new_pages() {
   for (auto& pages : state_.pages) pages.resize(size_t(state_.packed_pages - state_.dropped_pages));
-  if (state_.packed_pages == 0) state_.forget_order();
+  for (int head = 0; head < geometry_.kv_heads; ++head)
+    if (!state_.has_pages(head)) state_.forget_order(head);
 }
 
 void SpanAppend::convert(Side side, int head, const HeadsView& from, uint16_t* sink, uint16_t* recent,
@@ -70,7 +71,7 @@ void SpanAppend::convert(Side side, int head, const HeadsView& from, uint16_t* s
 
 void SpanAppend::gather(int head, const HeadsView& k, const HeadsView& v) {
   if (!in_window_) lay_side_by_side(head, k, v);
-  if (state_.packed_pages > 0 || new_pages_ == 0) return;
+  if (state_.has_pages(head) || new_pages_ == 0) return;
   state_.key_order[size_t(head)] = loudest_channels(codecs_.key, page_rows(Side::key, head, 0).data());
   state_.value_order[size_t(head)] = loudest_channels(codecs_.value, page_rows(Side::value, head, 0).data());
 }
@@ -129,10 +130,11 @@ HeadView SpanAppend::view(int head, int64_t block_start) const {
   view.codecs = &codecs_;
   view.head = head;
   view.sink_tokens = int(std::min<int64_t>(options.sink, end_));
+  view.kept = &state_.kept[size_t(head)];
   view.pages = state_.pages[size_t(head)].data();
-  view.pages_start = options.sink + state_.dropped_pages * kPageTokens;
+  view.pages_start = state_.first + state_.dropped_pages * kPageTokens;
   // Never below what was packed before: a block that was begun earlier has the same boundary.
-  const int64_t boundary = std::max(packed_boundary(block_start, options.sink, options.recent), rows_start_);
+  const int64_t boundary = std::max(packed_boundary(block_start, state_.first, options.recent), rows_start_);
   view.page_count = int((boundary - view.pages_start) / kPageTokens);
   view.recent_start = boundary;
   view.recent_end = std::max(boundary, std::min(end_, block_start + kPageTokens));
@@ -151,6 +153,21 @@ HeadView SpanAppend::view(int head, int64_t block_start) const {
   return view;
 }
 
+// A sliding window passes over kept tokens as over pages: whole ones go.
+void SpanAppend::drop_unseen_kept() {
+  if (geometry_.window == 0) return;
+  const int64_t oldest = first_visible(geometry_, (end_ - 1) / kPageTokens * kPageTokens);
+  for (KeptTokens& kept : state_.kept) {
+    size_t unseen = 0;
+    while (unseen < kept.pages.size() &&
+           kept.positions[std::min(kept.positions.size(), (unseen + 1) * kPageTokens) - 1] < oldest)
+      ++unseen;
+    kept.pages.erase(kept.pages.begin(), kept.pages.begin() + int64_t(unseen));
+    kept.positions.erase(kept.positions.begin(),
+                         kept.positions.begin() + int64_t(std::min(kept.positions.size(), unseen * kPageTokens)));
+  }
+}
+
 void SpanAppend::commit() {
   for (size_t h = 0; h < rows_.size(); ++h) {
     const auto keep = [&](Side side, const std::vector<uint16_t>& sink, const std::vector<uint16_t>& recent) {
@@ -165,11 +182,13 @@ void SpanAppend::commit() {
   state_.packed_pages += new_pages_;
   state_.length = end_;
   committed_ = true;
-  const int64_t dropped = page_count(geometry_, cache_.options, end_).dropped - state_.dropped_pages;
+  const int64_t dropped =
+      page_count(geometry_, state_.first, cache_.options.recent, end_).dropped - state_.dropped_pages;
   if (dropped > 0) {
     for (auto& pages : state_.pages) pages.erase(pages.begin(), pages.begin() + dropped);
     state_.dropped_pages += dropped;
   }
+  drop_unseen_kept();
   for (uint64_t count : nonfinite_) cache_.stats.nonfinite += count;
   cache_.stats.pages_packed += uint64_t(new_pages_) * state_.pages.size();
   float& worst = cache_.stats.key_offset_ratio[size_t(layer_)];

@@ -56,6 +56,7 @@ class SpanAppend {
   void lay_side_by_side(int head, const HeadsView& k, const HeadsView& v);
   std::vector<float> page_rows(Side side, int head, int page) const;
   void drop_new_pages();
+  void drop_unseen_kept();
   HalfKind kind(Side side) const { return side == Side::key ? codecs_.key_window() : codecs_.value_window(); }
   int64_t packed_end() const { return rows_start_ + int64_t(new_pages_) * kPageTokens; }
 

@@ -94,7 +94,7 @@ class LayerStep {
     task.block.tokens = int(end - position);
     task.block.out_token_stride = int64_t(geometry_.heads) * geometry_.value_dim;
     task.block.out = out_ + row * task.block.out_token_stride + int64_t(head) * group * geometry_.value_dim;
-    const int pages = task.view.page_count;
+    const int pages = task.view.all_pages();
     const int slice_pages = task.block.tokens == 1 ? kSlicePages : std::max(1, pages);
     for (int first = 0; first == 0 || first < pages; first += slice_pages) {
       const int last = std::min(pages, first + slice_pages);

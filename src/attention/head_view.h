@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "cache/kept_tokens.h"
 #include "cache/layer_codecs.h"
 #include "cache/page.h"
 
 namespace kvasir {
 
-// What one block of queries of one KV head attends to: three runs of tokens in absolute order.
+// What one block of queries of one KV head attends to: runs of tokens in absolute order.
 struct HeadView {
   const LayerGeometry* layer = nullptr;
   const LayerCodecs* codecs = nullptr;
@@ -20,6 +21,8 @@ struct HeadView {
   const uint16_t* sink_v = nullptr;
   int sink_tokens = 0;
 
+  const KeptTokens* kept = nullptr;  // behind the sinks, before the pages; null: none
+
   const PageRef* pages = nullptr;  // page i covers pages_start + 64 i ...
   int64_t pages_start = 0;
   int page_count = 0;
@@ -28,6 +31,13 @@ struct HeadView {
   const uint16_t* recent_v = nullptr;
   int64_t recent_start = 0;
   int64_t recent_end = 0;
+
+  // Slices count kept pages first, then the contiguous ones.
+  int kept_pages() const { return kept ? int(kept->pages.size()) : 0; }
+  int all_pages() const { return kept_pages() + page_count; }
+  const std::byte* page(int index) const {
+    return index < kept_pages() ? kept->pages[size_t(index)].bytes() : pages[index - kept_pages()].bytes();
+  }
 };
 
 // Query tokens of consecutive positions, all query heads of the KV head.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "codec/page_codec.h"
 
@@ -37,9 +38,9 @@ Workspace& workspace(int rows, const LayerCodecs& codecs) {
 ChannelMap map_of(const HeadView& view, Side side) {
   const LayerCodecs& codecs = *view.codecs;
   const SideLayout& layout = side == Side::key ? codecs.key : codecs.value;
-  if (view.page_count == 0) return ChannelMap(layout, view.head);
+  if (view.all_pages() == 0) return ChannelMap(layout, view.head);
   return ChannelMap(layout, view.head,
-                    channel_order(layout, view.pages[0].bytes() + (side == Side::key ? 0 : codecs.key.bytes)));
+                    channel_order(layout, view.page(0) + (side == Side::key ? 0 : codecs.key.bytes)));
 }
 
 // One pass over a slice.
@@ -81,10 +82,11 @@ class SlicePass {
   }
 
   void page(int index) {
-    const int64_t first = view_.pages_start + int64_t(index) * kPageTokens;
-    if (hidden(first, kPageTokens)) return;
+    const bool kept = index < view_.kept_pages();
+    const int64_t first = kept ? 0 : view_.pages_start + int64_t(index - view_.kept_pages()) * kPageTokens;
+    if (kept ? kept_hidden(index) : hidden(first, kPageTokens)) return;
     const SideLayout &key = view_.codecs->key, &value = view_.codecs->value;
-    const std::byte* bytes = view_.pages[index].bytes();
+    const std::byte* bytes = view_.page(index);
     float* scores = space_.scores.data();
     if (few_) {
       kernels_.score_page(key, bytes, space_.mapped_q.data(), rows_, scores, space_.kernel);
@@ -94,7 +96,10 @@ class SlicePass {
     }
     if (has_mean_) add_mean_scores();
     float* out = value.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
-    softmax(first, kPageTokens);
+    if (kept)
+      softmax_kept(index);
+    else
+      softmax(first, kPageTokens);
     if (few_) {
       kernels_.gather_page(value, bytes + key.bytes, scores, rows_, out, space_.kernel);
     } else {
@@ -139,22 +144,49 @@ class SlicePass {
     }
   }
 
+  // Kept tokens lie before every query that reads them, so only a sliding window hides any.
+  std::span<const int32_t> kept_positions(int page) const {
+    return std::span(view_.kept->positions)
+        .subspan(size_t(page) * kPageTokens, static_cast<size_t>(view_.kept->tokens_of(page)));
+  }
+  bool kept_hidden(int page) const { return kept_positions(page).back() < first_visible(layer_, block_.position); }
+  void softmax_kept(int page) {
+    const std::span<const int32_t> positions = kept_positions(page);
+    for (int r = 0; r < rows_; ++r) {
+      float* scores = space_.scores.data() + r * kPageTokens;
+      cap(scores, int(positions.size()));
+      const int64_t oldest = first_visible(layer_, block_.position + r / group_);
+      const auto unseen = std::lower_bound(positions.begin(), positions.end(), oldest) - positions.begin();
+      std::fill(scores, scores + unseen, kHidden);
+      std::fill(scores + positions.size(), scores + kPageTokens, kHidden);
+      exponentiate(scores, kPageTokens, r);
+    }
+  }
+
   // Masks, caps and exponentiates the scores of `tokens` tokens from `first` on, and rescales what was gathered.
   void softmax(int64_t first, int tokens) {
     for (int r = 0; r < rows_; ++r) {
       float* scores = space_.scores.data() + r * kPageTokens;
-      if (layer_.softcap > 0)
-        for (int t = 0; t < tokens; ++t) scores[t] = layer_.softcap * std::tanh(scores[t] / layer_.softcap);
+      cap(scores, tokens);
       const int64_t position = block_.position + r / group_;
       const int64_t visible_end = std::clamp<int64_t>(position + 1 - first, 0, tokens);
       const int64_t visible_begin = std::clamp<int64_t>(first_visible(layer_, position) - first, 0, visible_end);
       for (int64_t t = 0; t < visible_begin; ++t) scores[t] = kHidden;
       for (int64_t t = visible_end; t < tokens; ++t) scores[t] = kHidden;
-      const float factor = kernels_.softmax_step(scores, tokens, &partial_.max[size_t(r)], &partial_.sum[size_t(r)]);
-      if (factor == 1.0f) continue;
-      scale_row(partial_.raw, r, factor);
-      scale_row(partial_.mapped, r, factor);
+      exponentiate(scores, tokens, r);
     }
+  }
+
+  void cap(float* scores, int tokens) const {
+    if (layer_.softcap > 0)
+      for (int t = 0; t < tokens; ++t) scores[t] = layer_.softcap * std::tanh(scores[t] / layer_.softcap);
+  }
+
+  void exponentiate(float* scores, int tokens, int row) {
+    const float factor = kernels_.softmax_step(scores, tokens, &partial_.max[size_t(row)], &partial_.sum[size_t(row)]);
+    if (factor == 1.0f) return;
+    scale_row(partial_.raw, row, factor);
+    scale_row(partial_.mapped, row, factor);
   }
 
   void scale_row(std::vector<float>& sums, int row, float factor) const {

@@ -24,13 +24,18 @@ struct DenseHead {
     }
   }
   void add_page(const HeadView& view, int page) {
+    const bool kept = page < view.kept_pages();
+    const int64_t first = view.pages_start + int64_t(page - view.kept_pages()) * kPageTokens;
+    const size_t tokens = size_t(kept ? view.kept->tokens_of(page) : kPageTokens), before = positions.size();
     const SideLayout &key = view.codecs->key, &value = view.codecs->value;
     k.resize(k.size() + size_t(kPageTokens * key.dim()));
     v.resize(v.size() + size_t(kPageTokens * value.dim()));
-    decode_page(key, view.head, view.pages[page].bytes(), k.data() + k.size() - size_t(kPageTokens * key.dim()));
-    decode_page(value, view.head, view.pages[page].bytes() + key.bytes,
-                v.data() + v.size() - size_t(kPageTokens * value.dim()));
-    for (int t = 0; t < kPageTokens; ++t) positions.push_back(view.pages_start + int64_t(page) * kPageTokens + t);
+    decode_page(key, view.head, view.page(page), k.data() + k.size() - size_t(kPageTokens * key.dim()));
+    decode_page(value, view.head, view.page(page) + key.bytes, v.data() + v.size() - size_t(kPageTokens * value.dim()));
+    k.resize((before + tokens) * size_t(key.dim()));
+    v.resize((before + tokens) * size_t(value.dim()));
+    for (size_t t = 0; t < tokens; ++t)
+      positions.push_back(kept ? view.kept->positions[size_t(page * kPageTokens) + t] : first + int64_t(t));
   }
 };
 
@@ -66,7 +71,7 @@ void attend_row(const HeadView& view, const DenseHead& past, const float* q, int
 void attend_reference(const HeadView& view, const QueryBlock& block) {
   DenseHead past;
   past.add_halves(view, view.sink_k, view.sink_v, 0, view.sink_tokens);
-  for (int page = 0; page < view.page_count; ++page) past.add_page(view, page);
+  for (int page = 0; page < view.all_pages(); ++page) past.add_page(view, page);
   past.add_halves(view, view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
   const int group = view.layer->group();
   for (int r = 0; r < block.tokens * group; ++r)

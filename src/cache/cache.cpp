@@ -13,7 +13,7 @@ namespace {
 SequenceState fresh_sequence(CacheImpl& impl) {
   SequenceState state;
   for (const LayerGeometry& layer : impl.geometry.layers) {
-    state.layers.emplace_back(Window(impl.pool, layer), layer.kv_heads);
+    state.layers.emplace_back(Window(impl.pool, layer), layer.kv_heads, impl.options.sink);
   }
   return state;
 }
@@ -22,23 +22,29 @@ SequenceState fresh_sequence(CacheImpl& impl) {
 bool exact_at(const CacheImpl& impl, size_t index, const LayerState& state, int64_t tokens) {
   if (tokens >= state.length) return true;
   const CacheOptions& options = impl.options;
-  if (state.packed_end(options.sink) > packed_boundary(tokens, options.sink, options.recent)) return false;
+  if (state.first > options.sink && tokens < state.first) return false;
+  if (state.packed_end() > packed_boundary(tokens, state.first, options.recent)) return false;
   const int window = impl.geometry.layers[index].window;
   return window == 0 ||
-         options.sink + state.dropped_pages * kPageTokens <= std::max<int64_t>(tokens - window + 1, options.sink);
+         state.first + state.dropped_pages * kPageTokens <= std::max<int64_t>(tokens - window + 1, state.first);
 }
 
-void cut(LayerState& state, int64_t tokens, bool keep_pages) {
+void cut(LayerState& state, int sink, int64_t tokens, bool keep_pages) {
   state.length = std::min(state.length, tokens);
   if (keep_pages) return;
   state.packed_pages = state.dropped_pages = 0;
-  state.forget_order();
+  state.first = sink;
+  for (KeptTokens& kept : state.kept) kept = {};
+  for (int head = 0; head < int(state.pages.size()); ++head) state.forget_order(head);
   for (auto& pages : state.pages) pages.clear();
 }
 
 void add_layer_size(const CacheImpl& impl, size_t index, const LayerState& state, CacheSize& size) {
   const LayerGeometry& layer = impl.geometry.layers[index];
-  for (const auto& pages : state.pages) size.pages += pages.size() * impl.codecs[index].page_bytes();
+  size_t pages = 0;
+  for (const auto& head : state.pages) pages += head.size();
+  for (const KeptTokens& kept : state.kept) pages += kept.pages.size();
+  size.pages += pages * impl.codecs[index].page_bytes();
   size.windows += state.window.bytes();
   const int64_t seen = layer.window > 0 ? std::min<int64_t>(state.length, layer.window) : state.length;
   size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
@@ -79,10 +85,11 @@ SequenceId Cache::fork(SequenceId source) {
   impl_->pool.require(bytes);
   SequenceState copy;
   for (const LayerState& layer : from.layers) {
-    LayerState& state = copy.layers.emplace_back(layer.window.clone(), int(layer.pages.size()));
+    LayerState& state = copy.layers.emplace_back(layer.window.clone(), int(layer.pages.size()), layer.first);
     state.length = layer.length;
     state.packed_pages = layer.packed_pages;
     state.dropped_pages = layer.dropped_pages;
+    state.kept = layer.kept;
     state.pages = layer.pages;
     state.key_order = layer.key_order;
     state.value_order = layer.value_order;
@@ -102,7 +109,7 @@ int64_t Cache::truncate(SequenceId id, int64_t tokens) {
   bool exact = true;
   for (size_t i = 0; i < state.layers.size(); ++i) exact = exact && exact_at(*impl_, i, state.layers[i], tokens);
   const int64_t kept = exact ? tokens : std::min<int64_t>(tokens, impl_->options.sink);
-  for (LayerState& layer : state.layers) cut(layer, kept, exact);
+  for (LayerState& layer : state.layers) cut(layer, impl_->options.sink, kept, exact);
   return length(id);
 }
 
@@ -130,7 +137,7 @@ void Cache::reserve(std::span<const Growth> growth) {
       const int64_t length = state.layers[i].length + one.tokens;
       // New pages are allocated before old ones of a sliding window are dropped, so drops don't count here.
       bytes += state.layers[i].window.growth(window_rows(impl_->options, length));
-      const PageCount after = page_count(layer, impl_->options, length);
+      const PageCount after = page_count(layer, state.layers[i].first, impl_->options.recent, length);
       const int64_t fresh = std::max<int64_t>(0, after.packed - std::max(state.layers[i].packed_pages, after.dropped));
       bytes += size_t(fresh) * size_t(layer.kv_heads) * impl_->codecs[i].page_bytes();
     }

@@ -9,6 +9,7 @@
 #include <map>
 #include <vector>
 
+#include "cache/kept_tokens.h"
 #include "cache/layer_codecs.h"
 #include "cache/page.h"
 #include "cache/pool.h"
@@ -20,28 +21,34 @@ namespace kvasir {
 
 // One layer of one sequence.
 struct LayerState {
-  explicit LayerState(Window window, int kv_heads)
-      : window(std::move(window)),
+  LayerState(Window window, int kv_heads, int64_t first)
+      : first(first),
+        window(std::move(window)),
+        kept(size_t(kv_heads)),
         pages(size_t(kv_heads)),
         key_order(size_t(kv_heads)),
         value_order(size_t(kv_heads)) {}
 
-  int64_t length = 0;        // tokens
+  int64_t length = 0;        // tokens, those that selection dropped included
+  int64_t first;             // where the contiguous pages start: S, or as far as selection has gone over the tokens
   int64_t packed_pages = 0;  // per head, dropped ones included
   int64_t dropped_pages = 0;
   Window window;
-  std::vector<std::vector<PageRef>> pages;  // [kv_heads][packed - dropped]; page i covers S + 64 (dropped + i) ...
+  std::vector<KeptTokens> kept;             // [kv_heads]; of [S, first)
+  std::vector<std::vector<PageRef>> pages;  // [kv_heads][packed - dropped]; page i covers first + 64 (dropped + i) ...
 
-  // What the first packed page of each head decided; empty before, and for codecs that don't sort channels. Kept apart
+  // What the first page of each head decided; empty before, and for codecs that don't sort channels. Kept apart
   // from the pages since a sliding window drops those.
   std::vector<ChannelOrder> key_order, value_order;
-  void forget_order() {
-    for (auto* orders : {&key_order, &value_order})
-      for (ChannelOrder& order : *orders) order.clear();
+  void forget_order(int head) {
+    key_order[size_t(head)].clear();
+    value_order[size_t(head)].clear();
   }
 
   // First position that is not in a page: t_p, and where the recent window starts.
-  int64_t packed_end(int sink) const { return sink + packed_pages * kPageTokens; }
+  int64_t packed_end() const { return first + packed_pages * kPageTokens; }
+  // Whether a page of this head has decided about its channel order.
+  bool has_pages(int head) const { return packed_pages > 0 || !kept[size_t(head)].pages.empty(); }
 };
 
 struct SequenceState {

@@ -97,19 +97,19 @@ size_t window_bytes(const LayerGeometry& layer, const WindowRows& rows) {
   return 2 * size_t(rows.sink + rows.recent) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
 }
 
-int64_t packed_boundary(int64_t position, int sink, int recent) {
+int64_t packed_boundary(int64_t position, int64_t first, int recent) {
   const int64_t block = position / kPageTokens * kPageTokens;
-  return sink + kPageTokens * (std::max<int64_t>(0, block - sink - recent) / kPageTokens);
+  return first + kPageTokens * (std::max<int64_t>(0, block - first - recent) / kPageTokens);
 }
 
-PageCount page_count(const LayerGeometry& layer, const CacheOptions& options, int64_t tokens) {
+PageCount page_count(const LayerGeometry& layer, int64_t first, int recent, int64_t tokens) {
   if (tokens <= 0) return {};
   const int64_t last_block = (tokens - 1) / kPageTokens * kPageTokens;
   PageCount count;
-  count.packed = (packed_boundary(last_block, options.sink, options.recent) - options.sink) / kPageTokens;
+  count.packed = (packed_boundary(last_block, first, recent) - first) / kPageTokens;
   if (layer.window > 0) {
     // Queries from last_block on see positions > last_block - window: pages that end at or before are gone.
-    const int64_t unseen = last_block - layer.window + 1 - options.sink;
+    const int64_t unseen = last_block - layer.window + 1 - first;
     count.dropped = std::clamp<int64_t>(unseen / kPageTokens, 0, count.packed);
   }
   return count;
@@ -120,7 +120,8 @@ CacheSize plan_size(const Geometry& geometry, const CacheOptions& options, int64
   CacheSize size;
   for (size_t i = 0; i < codecs.size(); ++i) {
     const LayerGeometry& layer = geometry.layers[i];
-    size.pages += size_t(page_count(layer, options, tokens).live()) * size_t(layer.kv_heads) * codecs[i].page_bytes();
+    size.pages += size_t(page_count(layer, options.sink, options.recent, tokens).live()) * size_t(layer.kv_heads) *
+                  codecs[i].page_bytes();
     size.windows += window_bytes(layer, window_rows(options, tokens));
     const int64_t seen = layer.window > 0 ? std::min<int64_t>(tokens, layer.window) : tokens;
     size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);

@@ -47,6 +47,7 @@ struct PageCount {
   int64_t packed = 0, dropped = 0;
   int64_t live() const { return packed - dropped; }
 };
-PageCount page_count(const LayerGeometry& layer, const CacheOptions& options, int64_t tokens);
+// `first`: where contiguous pages start, S unless selection has gone over earlier tokens.
+PageCount page_count(const LayerGeometry& layer, int64_t first, int recent, int64_t tokens);
 
 }  // namespace kvasir
