@@ -103,6 +103,9 @@ class Engine {
   // wherever a text starts, keys and queries aren't: calibrations see other positions so.
   void start_at(int64_t position);
 
+  // Takes the place of EngineOptions::observe; an empty function ends it.
+  void observe(std::function<void(int layer, const AttentionRows& rows)> observer);
+
   // One sequence, logits of the last token. The view lives until the next decode.
   std::span<const float> decode(SequenceId sequence, std::span<const int32_t> tokens);
 

@@ -246,6 +246,10 @@ void Engine::start_at(int64_t position) {
   impl_->first_position = position;
 }
 
+void Engine::observe(std::function<void(int, const AttentionRows&)> observer) {
+  impl_->options.observe = std::move(observer);
+}
+
 std::span<const float> Engine::decode(SequenceId sequence, std::span<const int32_t> tokens) {
   const EngineSpan span{sequence, tokens, false};
   std::span<const float> last;
