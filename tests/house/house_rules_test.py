@@ -21,7 +21,7 @@ BELOW = {
     "attention": ["cache"],
     "cuda": ["cache"],
     "select": ["attention", "cuda"],
-    "episode": ["attention", "cuda"],
+    "episode": ["base"],
     "host": ["select", "episode", "calibrate"],
     "eval": ["host"],
     "serve": ["host"],

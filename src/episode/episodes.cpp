@@ -1,0 +1,133 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "episode/episodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "episode/kmeans.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+double cosine(std::span<const float> a, std::span<const double> b) {
+  double product = 0, a_square = 0, b_square = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    product += double(a[i]) * b[i];
+    a_square += double(a[i]) * double(a[i]);
+    b_square += b[i] * b[i];
+  }
+  return a_square > 0 && b_square > 0 ? product / (std::sqrt(a_square) * std::sqrt(b_square)) : 0.0;
+}
+
+}  // namespace
+
+Episodes::Episodes(std::span<const std::vector<float>> embeddings, const EpisodeOptions& options) {
+  KmeansOptions clustering;
+  clustering.clusters = options.episodes;
+  clustering.starts = options.starts;
+  clustering.seed = options.seed;
+  clustering.threads = options.threads;
+  *this = restore(embeddings, kmeans(embeddings, clustering).labels);
+}
+
+Episodes Episodes::restore(std::span<const std::vector<float>> embeddings, std::span<const int> episode_of_segment) {
+  if (embeddings.size() != episode_of_segment.size())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} segments can't be told apart by the episodes of {}; give one for each",
+                            embeddings.size(), episode_of_segment.size()));
+  Episodes episodes;
+  for (size_t i = 0; i < embeddings.size(); ++i) {
+    const int episode = episode_of_segment[i];
+    if (episode == int(episodes.size()))
+      episodes.open(embeddings[i]);
+    else
+      episodes.append(episode, embeddings[i]);
+  }
+  return episodes;
+}
+
+const Episodes::Episode& Episodes::at(int episode) const {
+  if (episode < 0 || size_t(episode) >= episodes_.size())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("there is no episode {}; this conversation has {}", episode, episodes_.size()));
+  return episodes_[size_t(episode)];
+}
+
+void Episodes::check(std::span<const float> embedding) const {
+  if (embedding.empty() || (!embeddings_.empty() && embedding.size() != embeddings_[0].size()))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("an embedding of {} dimensions doesn't go with those of {}; use the encoder that made them",
+                            embedding.size(), embeddings_.empty() ? 0 : embeddings_[0].size()));
+  if (!std::all_of(embedding.begin(), embedding.end(), [](float x) { return std::isfinite(x); }))
+    throw Error(ErrorCode::invalid_argument,
+                "an embedding holds NaN or an infinity and belongs to no episode; check the encoder that made it");
+}
+
+std::vector<float> Episodes::centroid(int episode) const {
+  const Episode& found = at(episode);
+  std::vector<float> mean;
+  mean.reserve(found.sum.size());
+  for (const double sum : found.sum) mean.push_back(float(sum / double(found.members.size())));
+  return mean;
+}
+
+std::vector<size_t> Episodes::representatives(int episode, int count) const {
+  const Episode& found = at(episode);
+  std::vector<double> closeness;
+  std::vector<size_t> order;
+  for (const size_t member : found.members) {
+    order.push_back(order.size());
+    closeness.push_back(cosine(embeddings_[member], found.sum));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return closeness[a] > closeness[b]; });
+  order.resize(std::min(order.size(), size_t(std::max(count, 0))));
+  std::sort(order.begin(), order.end());
+  for (size_t& index : order) index = found.members[index];
+  return order;
+}
+
+EpisodeMatch Episodes::match(std::span<const float> query) const {
+  EpisodeMatch best;
+  if (episodes_.empty()) return best;
+  check(query);
+  for (size_t i = 0; i < episodes_.size(); ++i) {
+    const double closeness = cosine(query, episodes_[i].sum);
+    if (best.episode < 0 || closeness > best.cosine) best = {int(i), closeness};
+  }
+  return best;
+}
+
+size_t Episodes::append(int episode, std::span<const float> embedding) {
+  at(episode);
+  check(embedding);
+  Episode& grown = episodes_[size_t(episode)];
+  const size_t segment = embeddings_.size();
+  embeddings_.emplace_back(embedding.begin(), embedding.end());
+  labels_.push_back(episode);
+  grown.members.push_back(segment);
+  for (size_t i = 0; i < embedding.size(); ++i) grown.sum[i] += double(embedding[i]);
+  return segment;
+}
+
+size_t Episodes::open(std::span<const float> embedding) {
+  check(embedding);
+  episodes_.push_back({{}, std::vector<double>(embedding.size())});
+  return append(int(episodes_.size()) - 1, embedding);
+}
+
+EpisodeMatch Episodes::place(std::span<const float> embedding, double threshold) {
+  EpisodeMatch found = match(embedding);
+  if (found.episode >= 0 && found.cosine >= threshold) {
+    append(found.episode, embedding);
+  } else {
+    found.episode = int(episodes_.size());
+    open(embedding);
+  }
+  return found;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,44 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// An encoder without a model: the words themselves. Choices, where there were some:
+// - A word is a run of ASCII letters, digits and bytes above 127 (so any script, and broken UTF-8, passes), lower-cased
+//   in ASCII, reduced by Porter's rules; single letters and English function words don't count.
+// - A word's weight is (1 + ln tf) · ln((N + 1) / (df + 1)), N segments learned, df of them with the word: none for
+// what
+//   every segment holds (the speakers' names), most for what none holds, so that a query about something new is far
+//   from everything. BM25's length term would be lost in the normalisation, and its saturation is the logarithm's.
+// - Each word goes to one of `dims` places with a sign, both by its hash: no vocabulary to keep, and words that share a
+//   place cancel on average. At 2,048 the noise of a cosine is about 0.02.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "episode/encoder.h"
+
+namespace kvasir {
+
+class WordEncoder : public Encoder {
+ public:
+  // Throws Error invalid_argument for fewer than one place.
+  explicit WordEncoder(int dims = 2048);
+
+  std::string name() const override;
+  void learn(std::span<const std::string> segments) override;
+  // Without learn() every word weighs the same but for its count.
+  std::vector<std::vector<float>> encode_segments(std::span<const std::string> segments) override;
+  std::vector<float> encode_query(const std::string& query) override;
+
+ private:
+  std::vector<float> encode(const std::string& text) const;
+
+  size_t dims_;
+  size_t learned_ = 0;                              // segments
+  std::unordered_map<uint64_t, uint32_t> holders_;  // segments with the word, by its hash
+};
+
+// What the encoder sees of a text: stems in order, function words left out.
+std::vector<std::string> topic_words(const std::string& text);
+
+}  // namespace kvasir
