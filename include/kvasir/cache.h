@@ -144,6 +144,10 @@ class Cache {
   // Throws Error: invalid_argument (positions that aren't there), unsupported (pages of fewer than 16 bits would lose
   // again each time), out_of_memory; nothing changed.
   void keep(SequenceId sequence, int layer, std::span<const std::vector<int32_t>> positions);
+  // As if `tokens` more tokens had been read and dropped: the next one has a number that much higher. What is behind
+  // the sinks becomes kept tokens.
+  // Throws Error: invalid_argument (fewer tokens than sinks), and what keep throws; nothing changed.
+  void skip(SequenceId sequence, int64_t tokens);
   // Positions that KV head `head` of a layer holds, ascending, the sinks included.
   std::vector<int32_t> positions(SequenceId sequence, int layer, int head) const;
   // The keys or values themselves, decoded: [positions, dim].

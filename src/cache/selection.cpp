@@ -152,6 +152,31 @@ void Cache::keep(SequenceId sequence, int layer, std::span<const std::vector<int
   state.first = std::max<int64_t>(state.length, impl_->options.sink);
 }
 
+void Cache::skip(SequenceId sequence, int64_t tokens) {
+  const int sink = impl_->options.sink;
+  if (tokens < 0 || length(sequence) < sink)
+    throw Error(ErrorCode::invalid_argument,
+                "tokens can be skipped once a sequence has its " + std::to_string(sink) + " sinks, and not backwards");
+  const SequenceId probe = fork(sequence);
+  try {
+    for (int layer = 0; layer < int(impl_->geometry.layers.size()); ++layer) {
+      std::vector<std::vector<int32_t>> kept;
+      for (int head = 0; head < impl_->geometry.layers[size_t(layer)].kv_heads; ++head) {
+        kept.push_back(positions(probe, layer, head));
+        kept.back().erase(kept.back().begin(), kept.back().begin() + sink);
+      }
+      keep(probe, layer, kept);
+    }
+  } catch (...) {
+    remove(probe);
+    throw;
+  }
+  SequenceState& state = impl_->sequence(probe);
+  for (LayerState& layer : state.layers) layer.first = layer.length += tokens;
+  impl_->sequences.insert_or_assign(sequence, std::move(state));
+  remove(probe);
+}
+
 SequenceId Cache::seal(const Cache& from, SequenceId sequence) {
   const SequenceState& source = from.impl_->sequence(sequence);
   if (from.geometry().layers != geometry().layers || from.options().sink != options().sink)

@@ -12,7 +12,7 @@ std::string_view episode_request() {
          "or promised, and how the people they speak of are related.";
 }
 
-std::string episode_excerpts(std::span<const Segment> segments, std::span<const size_t> representatives) {
+std::string episode_excerpts(std::span<const TranscriptSegment> segments, std::span<const size_t> representatives) {
   std::string text;
   for (const size_t index : representatives) {
     if (index >= segments.size())
@@ -25,7 +25,7 @@ std::string episode_excerpts(std::span<const Segment> segments, std::span<const 
   return text;
 }
 
-std::string patched_prompt(std::span<const Segment> segments, std::span<const size_t> representatives) {
+std::string patched_prompt(std::span<const TranscriptSegment> segments, std::span<const size_t> representatives) {
   return "\n\n" + std::string(episode_request()) + "\n\n" + episode_excerpts(segments, representatives);
 }
 

@@ -17,9 +17,9 @@ namespace kvasir {
 std::string_view episode_request();
 
 // The segments' texts, an empty line between them. Throws Error invalid_argument for a number that isn't a segment's.
-std::string episode_excerpts(std::span<const Segment> segments, std::span<const size_t> representatives);
+std::string episode_excerpts(std::span<const TranscriptSegment> segments, std::span<const size_t> representatives);
 
 // Both in one text, for models without a chat template.
-std::string patched_prompt(std::span<const Segment> segments, std::span<const size_t> representatives);
+std::string patched_prompt(std::span<const TranscriptSegment> segments, std::span<const size_t> representatives);
 
 }  // namespace kvasir

@@ -15,14 +15,14 @@ std::string spoken_line(const Utterance& utterance) {
   return line;
 }
 
-std::vector<Segment> make_segments(std::span<const Utterance> transcript, int utterances) {
+std::vector<TranscriptSegment> make_segments(std::span<const Utterance> transcript, int utterances) {
   if (utterances < 1)
     throw Error(ErrorCode::invalid_argument,
                 "a segment of " + std::to_string(utterances) + " utterances holds nothing; give 1 or more");
-  std::vector<Segment> segments;
+  std::vector<TranscriptSegment> segments;
   segments.reserve(transcript.size() / size_t(utterances) + 1);
   for (size_t first = 0; first < transcript.size(); first += size_t(utterances)) {
-    Segment segment{first, std::min(size_t(utterances), transcript.size() - first), {}};
+    TranscriptSegment segment{first, std::min(size_t(utterances), transcript.size() - first), {}};
     for (const Utterance& utterance : transcript.subspan(segment.first, segment.count)) {
       if (!segment.text.empty()) segment.text += '\n';
       segment.text += spoken_line(utterance);
@@ -32,10 +32,10 @@ std::vector<Segment> make_segments(std::span<const Utterance> transcript, int ut
   return segments;
 }
 
-std::vector<std::string> segment_texts(std::span<const Segment> segments) {
+std::vector<std::string> segment_texts(std::span<const TranscriptSegment> segments) {
   std::vector<std::string> texts;
   texts.reserve(segments.size());
-  for (const Segment& segment : segments) texts.push_back(segment.text);
+  for (const TranscriptSegment& segment : segments) texts.push_back(segment.text);
   return texts;
 }
 

@@ -81,6 +81,12 @@ BlockPrefill::BlockPrefill(Engine& engine, SelectionOptions options)
       attention_(AttentionOptions::from_environment(engine.options().threads)),
       sequence_(engine.cache().create()) {}
 
+BlockPrefill::BlockPrefill(Engine& engine, SelectionOptions options, SequenceId sequence)
+    : BlockPrefill(engine, std::move(options)) {
+  engine_.cache().remove(std::exchange(sequence_, sequence));
+  peak_bytes_ = engine_.cache().size(sequence_).total();
+}
+
 BlockPrefill::~BlockPrefill() {
   if (sequence_ >= 0) engine_.cache().remove(sequence_);
 }
@@ -228,8 +234,8 @@ std::vector<float> BlockPrefill::token_scores(int layer, int head) const {
 }
 
 void BlockPrefill::select() {
-  if (block_.empty()) return;
-  if (over_budget()) {
+  const bool looked = options_.method != SelectionMethod::window || !queries_.empty();
+  if (looked && over_budget()) {
     if (options_.method == SelectionMethod::prompt) score_prompt();
     for (int layer = 0; layer < int(options_.budgets.size()); ++layer)
       if (over_budget(layer)) select(layer);

@@ -43,6 +43,8 @@ class BlockPrefill {
   // Throws Error: invalid_argument (budgets below the sinks, or not one for each layer, a block of no tokens, no
   // prompt), unsupported (a cache that isn't 16 bits).
   BlockPrefill(Engine& engine, SelectionOptions options);
+  // Goes on from a sequence of the engine's cache, which is this object's from now on.
+  BlockPrefill(Engine& engine, SelectionOptions options, SequenceId sequence);
   ~BlockPrefill();
   BlockPrefill(const BlockPrefill&) = delete;
   BlockPrefill& operator=(const BlockPrefill&) = delete;
@@ -53,7 +55,7 @@ class BlockPrefill {
 
   // Reads whole blocks as they fill up; the rest waits. Throws what Engine::decode throws.
   void append(std::span<const int32_t> tokens);
-  // Reads what waits, and selects. More may be appended: it begins a new block.
+  // Reads what waits, and selects if over budget. More may be appended: it begins a new block.
   void finish();
 
   // The cache's sequence. It holds whole blocks until finish().

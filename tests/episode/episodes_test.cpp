@@ -137,7 +137,7 @@ TEST(Episodes, RefusesAndStaysAsItWas) {
 }
 
 TEST(PatchedPrompt, RequestThenExcerpts) {
-  const std::vector<Segment> segments =
+  const std::vector<TranscriptSegment> segments =
       make_segments(Transcript{{"Ada", "one"}, {"Ben", "two"}, {"Ada", "three"}, {"Ben", "four"}, {"Ada", "five"}}, 2);
   const std::vector<size_t> chosen = {0, 2};
   EXPECT_EQ(episode_excerpts(segments, chosen), "Ada said, \"one\"\nBen said, \"two\"\n\nAda said, \"five\"");

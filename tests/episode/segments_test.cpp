@@ -19,7 +19,7 @@ Transcript numbered(size_t count) {
 }
 
 TEST(Segments, RunsOfFourAndTheRest) {
-  const std::vector<Segment> segments = make_segments(numbered(10));
+  const std::vector<TranscriptSegment> segments = make_segments(numbered(10));
   ASSERT_EQ(segments.size(), 3u);
   EXPECT_EQ(segments[1].first, 4u);
   EXPECT_EQ(segments[1].count, 4u);
@@ -32,7 +32,7 @@ TEST(Segments, EveryLengthCoversTheWholeTranscript) {
   for (size_t count = 0; count < 20; ++count)
     for (const int width : {1, 2, 4, 8, 100}) {
       size_t next = 0;
-      for (const Segment& segment : make_segments(numbered(count), width)) {
+      for (const TranscriptSegment& segment : make_segments(numbered(count), width)) {
         EXPECT_EQ(segment.first, next);
         EXPECT_GE(segment.count, 1u);
         next += segment.count;
@@ -48,7 +48,7 @@ TEST(Segments, EmptyTranscriptAndNoWidth) {
 
 TEST(Segments, BytesPassUnharmed) {
   const std::string odd("\xff\xfe\x00\xc3 \"quoted\"\n\x80", 17);
-  const std::vector<Segment> segments = make_segments(Transcript{{"\xe9ric", odd}});
+  const std::vector<TranscriptSegment> segments = make_segments(Transcript{{"\xe9ric", odd}});
   ASSERT_EQ(segments.size(), 1u);
   EXPECT_EQ(segments[0].text, "\xe9ric said, \"" + odd + "\"");
 }

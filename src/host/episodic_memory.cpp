@@ -1,0 +1,208 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host/episodic_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "episode/patched_prompt.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+
+EpisodicMemory::EpisodicMemory(Engine& reading, Engine& answering, Encoder& encoder, EpisodicOptions options)
+    : reading_(reading), answering_(answering), encoder_(encoder), options_(std::move(options)) {
+  const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  if (reading.model().fingerprint() != answering.model().fingerprint())
+    refuse("episodes are read and answered by one model, and these are two");
+  if (reading.cache().options().sink != answering.cache().options().sink)
+    refuse("the engines that read and answer need the same --sink");
+  if (options_.episodes < 1 || options_.utterances < 1 || options_.representatives < 1)
+    refuse("episodes, utterances of a segment and representatives are 1 or more");
+  if (!(options_.threshold >= -1 && options_.threshold <= 1)) refuse("the threshold is a cosine, -1 to 1");
+  const BlockPrefill check(reading_, selection(-1));  // throws
+}
+
+EpisodicMemory::~EpisodicMemory() {
+  forget();
+}
+
+void EpisodicMemory::forget() {
+  for (const SequenceId sequence : sequences_) answering_.cache().remove(sequence);
+  sequences_.clear();
+  sealed_at_.clear();
+}
+
+SelectionOptions EpisodicMemory::selection(int episode) const {
+  SelectionOptions selection;
+  selection.method = SelectionMethod::prompt;
+  selection.budgets = options_.budgets;
+  selection.block = options_.block;
+  selection.head_floor = options_.head_floor;
+  selection.prompt = [this, episode](std::span<const int32_t>) {
+    const std::string request(episode_request());
+    const std::string excerpts =
+        episode < 0 ? std::string()
+                    : episode_excerpts(record_.segments, episodes_.representatives(episode, options_.representatives));
+    if (options_.prompt) return options_.prompt(request, excerpts);
+    return reading_.model().tokenize("\n\n" + request + "\n\n" + excerpts, false, false);
+  };
+  return selection;
+}
+
+void EpisodicMemory::read(std::span<const int32_t> opening, std::span<const MemoryTurn> turns,
+                          const std::function<void(int64_t, int64_t)>& progress) {
+  forget();
+  record_ = {};
+  record_.opening.assign(opening.begin(), opening.end());
+  record_.turns.assign(turns.begin(), turns.end());
+  tokens_ = record_.opening;
+  Transcript transcript;
+  for (const MemoryTurn& turn : turns) {
+    tokens_.insert(tokens_.end(), turn.tokens.begin(), turn.tokens.end());
+    transcript.push_back(turn.utterance);
+  }
+  record_.segments = make_segments(transcript, options_.utterances);
+  record_.segmented_turns = turns.size();
+  const std::vector<std::string> texts = segment_texts(record_.segments);
+  encoder_.learn(texts);
+  EpisodeOptions clustering;
+  clustering.episodes = options_.episodes;
+  clustering.seed = options_.seed;
+  clustering.threads = reading_.options().threads;
+  episodes_ = Episodes(encoder_.encode_segments(texts), clustering);
+  record_.episode_of_segment = episodes_.episode_of_segment();
+  if (episodes_.size() == 0) return;
+
+  const std::span<const int32_t> all = tokens_;
+  const int64_t total = int64_t(all.size()) * int64_t(episodes_.size());
+  BlockPrefill shared(reading_, selection(0));
+  size_t done = 0;
+  const auto append = [&](BlockPrefill& prefill, size_t first, int episode) {
+    const size_t count = std::min(all.size() - first, size_t(options_.block));
+    prefill.append(all.subspan(first, count));
+    if (progress) progress(int64_t(first + count) + int64_t(episode) * int64_t(all.size()), total);
+    return first + count;
+  };
+  while (done < all.size() && !shared.over_budget()) done = append(shared, done, 0);
+  for (int episode = 0; episode < int(episodes_.size()); ++episode) {
+    const std::unique_ptr<BlockPrefill> prefill = shared.fork(selection(episode));
+    for (size_t first = done; first < all.size();) first = append(*prefill, first, episode);
+    prefill->finish();
+    tokens_read_ += prefill->tokens_read();
+    peak_bytes_ = std::max(peak_bytes_, prefill->peak_bytes());
+    sequences_.push_back(-1);
+    sealed_at_.push_back(0);
+    seal(episode, prefill->sequence());
+  }
+  tokens_read_ += shared.tokens_read();
+}
+
+// In place of what the episode had.
+void EpisodicMemory::seal(int episode, SequenceId built) {
+  Cache& cache = answering_.cache();
+  const SequenceId fresh = cache.seal(reading_.cache(), built);
+  SequenceId& sequence = sequences_[size_t(episode)];
+  if (sequence >= 0) cache.remove(sequence);
+  sequence = fresh;
+  sealed_at_[size_t(episode)] = cache.length(fresh);
+}
+
+EpisodicMemory::Retrieved EpisodicMemory::retrieve(const std::string& query) {
+  const std::vector<float> embedding = encoder_.encode_query(query);
+  Retrieved found;
+  if (episodes_.size() > 0) {
+    const EpisodeMatch match = episodes_.match(embedding);
+    found.episode = match.episode;
+    found.cosine = match.cosine;
+  }
+  size_t largest = 0;  // what a new one may grow to
+  for (const SequenceId sequence : sequences_)
+    largest = std::max(largest, answering_.cache().size(sequence).total());
+  const bool room = options_.most_bytes == 0 || bytes() + largest <= options_.most_bytes;
+  if (episodes_.size() == 0 || (found.cosine < options_.threshold && room)) {
+    found.episode = open_episode(query, embedding);
+    found.opened = true;
+  }
+  const int64_t before = tokens_read_;
+  const int64_t length = answering_.cache().length(sequences_[size_t(found.episode)]);
+  const std::span<const int32_t> missing = std::span<const int32_t>(tokens_).subspan(size_t(length));
+  const int64_t grown = int64_t(tokens_.size()) - sealed_at_[size_t(found.episode)];
+  if (grown > options_.block)
+    refresh(found.episode, missing);
+  else if (!missing.empty()) {
+    answering_.decode(sequences_[size_t(found.episode)], missing);
+    tokens_read_ += int64_t(missing.size());
+  }
+  found.fed_tokens = tokens_read_ - before;
+  found.sequence = sequences_[size_t(found.episode)];
+  return found;
+}
+
+// What the episode has grown by since it was sealed is selected from like a block that was read just now. Its kept
+// tokens come back from the codec, so each refresh rounds them once more.
+void EpisodicMemory::refresh(int episode, std::span<const int32_t> missing) {
+  const SequenceId built = reading_.cache().seal(answering_.cache(), sequences_[size_t(episode)]);
+  BlockPrefill prefill(reading_, selection(episode), built);
+  prefill.append(missing);
+  prefill.finish();
+  tokens_read_ += prefill.tokens_read();
+  peak_bytes_ = std::max(peak_bytes_, prefill.peak_bytes());
+  seal(episode, prefill.sequence());
+}
+
+// A cache that holds the conversation's first tokens and none of what came after.
+int EpisodicMemory::open_episode(const std::string& query, std::span<const float> embedding) {
+  record_.segments.push_back({record_.turns.size(), 0, query});
+  episodes_.open(embedding);
+  record_.episode_of_segment = episodes_.episode_of_segment();
+  const size_t sinks = size_t(reading_.cache().options().sink);
+  const size_t first = std::min(tokens_.size(), std::max(record_.opening.size(), sinks));
+  BlockPrefill prefill(reading_, selection(-1));
+  const SequenceId sequence = prefill.sequence();
+  if (first > 0) reading_.decode(sequence, std::span<const int32_t>(tokens_).first(first));
+  if (tokens_.size() > first) reading_.cache().skip(sequence, int64_t(tokens_.size() - first));
+  tokens_read_ += int64_t(first);
+  sequences_.push_back(-1);
+  sealed_at_.push_back(0);
+  seal(int(sequences_.size()) - 1, sequence);
+  return int(sequences_.size()) - 1;
+}
+
+void EpisodicMemory::append(int episode, std::span<const MemoryTurn> turns) {
+  if (episode >= int(episodes_.size()))
+    throw Error(ErrorCode::invalid_argument, "no episode " + std::to_string(episode) + " in this conversation");
+  for (const MemoryTurn& turn : turns) {
+    tokens_.insert(tokens_.end(), turn.tokens.begin(), turn.tokens.end());
+    record_.turns.push_back(turn);
+  }
+  if (episode >= 0 && answering_.cache().length(sequences_[size_t(episode)]) > int64_t(tokens_.size()))
+    throw Error(ErrorCode::invalid_argument,
+                "the episode's sequence holds more tokens than the turns that were appended");
+  end_segments(episode);
+}
+
+// The turns since the last segment become one, in the episode that heard them; told to none, they go where they fit.
+void EpisodicMemory::end_segments(int episode) {
+  Transcript fresh;
+  for (size_t i = record_.segmented_turns; i < record_.turns.size(); ++i) fresh.push_back(record_.turns[i].utterance);
+  if (fresh.empty()) return;
+  for (TranscriptSegment& segment : make_segments(fresh, options_.utterances)) {
+    const std::vector<float> embedding = encoder_.encode_segments(std::vector<std::string>{segment.text})[0];
+    segment.first += record_.segmented_turns;
+    record_.segments.push_back(segment);
+    if (episode < 0 && episodes_.size() == 0)
+      throw Error(ErrorCode::invalid_argument, "a conversation without episodes can't take turns that none has heard");
+    episodes_.append(episode >= 0 ? episode : episodes_.match(embedding).episode, embedding);
+  }
+  record_.segmented_turns = record_.turns.size();
+  record_.episode_of_segment = episodes_.episode_of_segment();
+}
+
+size_t EpisodicMemory::bytes() const {
+  size_t total = 0;
+  for (const SequenceId sequence : sequences_) total += answering_.cache().size(sequence).total();
+  return total;
+}
+
+}  // namespace kvasir
