@@ -52,7 +52,7 @@ TEST(WordEncoder, WhatAllSegmentsHoldWeighsNothing) {
   EXPECT_NE(encoder.encode_query("Ada beans"), encoder.encode_query("beans"));
 }
 
-// A signed sum over 2,048 places: two texts of 200 different words have a cosine of mean 0 and deviation 1/√2048.
+// A signed sum over 4,096 places: two texts of 200 different words have a cosine of mean 0 and deviation 1/64.
 TEST(WordEncoder, CollisionsAreNoise) {
   WordEncoder encoder;
   double square = 0;
@@ -64,7 +64,7 @@ TEST(WordEncoder, CollisionsAreNoise) {
     const double cosine = dot(encoder.encode_query(texts[0]), encoder.encode_query(texts[1]));
     square += cosine * cosine;
   }
-  EXPECT_NEAR(std::sqrt(square / 200) * std::sqrt(2048.0), 1.0, 0.2);  // four deviations of a root mean square of 200
+  EXPECT_NEAR(std::sqrt(square / 200) * 64, 1.0, 0.2);  // four deviations of a root mean square of 200
 }
 
 TEST(WordEncoder, SameTextsSameBits) {
@@ -74,7 +74,7 @@ TEST(WordEncoder, SameTextsSameBits) {
   second.learn(kTexts);
   EXPECT_EQ(first.encode_segments(kTexts), second.encode_segments(kTexts));
   EXPECT_EQ(first.encode_query(kTexts[1]), first.encode_segments(kTexts)[1]);
-  EXPECT_EQ(first.name(), "words-2048");
+  EXPECT_EQ(first.name(), "words-4096");
 }
 
 TEST(WordEncoder, NothingToGoBy) {
