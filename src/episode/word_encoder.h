@@ -5,15 +5,13 @@
 // - A word is a run of ASCII letters, digits and bytes above 127 (so any script, and broken UTF-8, passes), lower-cased
 //   in ASCII, reduced by Porter's rules; single letters and English function words don't count.
 // - A word's weight is (1 + ln tf) · ln((N + 1) / (df + 1)), N segments learned, df of them with the word: none for
-// what
-//   every segment holds (the speakers' names), most for what none holds, so that a query about something new is far
-//   from everything. BM25's length term would be lost in the normalisation, and its saturation is the logarithm's.
+//   what every segment holds (the speakers' names), most for what none holds, so that a query about something new is
+//   far from everything. BM25's length term would be lost in the normalisation; its saturation is the logarithm's.
 // - Each word goes to one of `dims` places with a sign, both by its hash: no vocabulary to keep, and words that share a
 //   place cancel on average. The noise of a cosine is 1/√dims; questions have few words and small cosines, and on
 //   made-up dialogues (eval/dialogue.h) 1,024 places lose several in a hundred of them that 4,096 don't.
 // Whether something is new shows in a segment (cosine with the closest episode: 0.25 and more where its topic is known,
-// 0.10 and less where it isn't), less clearly in a bare question (0.03-0.23 and
-// 0.00-0.06).
+// 0.10 and less where it isn't), less clearly in a bare question (0.03 to 0.23, and 0.00 to 0.06).
 #pragma once
 
 #include <cstdint>
