@@ -1,48 +1,45 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// kvasir eval recall: facts told in a long chat and asked for at its end.
+// kvasir eval recall: a long conversation, kept in some way and asked about at its end.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/eval_tasks.h"
+#include "eval/memory_method.h"
 #include "eval/recall_task.h"
 
 namespace kvasir::cli {
 namespace {
 
 struct RecallFlags : EvalFlags {
+  RecallOptions task;  // without its set-up
   bool synthetic = false;
-  std::vector<std::string> methods = {"full"};
-  double budget_ratio = 1.0;
-  int facts = RecallOptions().facts, chats = RecallOptions().chats, answer_tokens = RecallOptions().answer_tokens;
 };
 
 void print(const Json& result) {
   for (const auto& [name, method] : result.at("methods").items()) {
-    fmt::print("{:<12} recalled {} of {} facts, right answer {:+.3f} nats a token, {}\n", name, score_text(method),
-               method.at("n").get<size_t>(), method.at("answer_logprob").get<double>(),
-               format_bytes(method.at("bytes").get<size_t>()));
+    fmt::print("{:<10} {} of {} questions, right answer {:+.3f} nats a token, {} (at most {} while reading)\n", name,
+               score_text(method), method.at("n").get<size_t>(), method.at("answer_logprob").get<double>(),
+               format_bytes(method.at("bytes").get<size_t>()), format_bytes(method.at("peak_bytes").get<size_t>()));
+    if (method.contains("updated"))
+      fmt::print("           of {} facts that changed: {:.3f} right, {:.3f} as they were before\n",
+                 method.at("updated").at("n").get<size_t>(), method.at("updated").at("score").get<double>(),
+                 method.at("updated").at("stale").get<double>());
   }
-  for (const Json& cell : result.at("cells"))
-    fmt::print("  told after {:>2} % of the chat: {}\n", cell.at("depth").get<int>(), score_text(cell));
   print_cache_use(result);
 }
 
 void eval_recall(const CLI::App& command, RecallFlags flags) {
-  if (!flags.synthetic)
+  RecallOptions options = flags.task;
+  if (flags.synthetic == !options.files.empty())
     throw Error(ErrorCode::invalid_argument,
-                "eval recall reads no data sets in this version; give --synthetic for a chat made here");
+                "eval recall takes either --synthetic, for a dialogue made here, or -f FILE in the format of LoCoMo or "
+                "RealTalk");
   check_model_flags(flags.model);
-  RecallOptions options;
-  options.methods = flags.methods;
-  options.budget_ratio = flags.budget_ratio;
-  options.length = task_lengths(command, {}, flags.model)[0];
-  options.facts = flags.facts;
-  options.chats = flags.chats;
-  options.answer_tokens = flags.answer_tokens;
+  options.length = options.files.empty() ? task_lengths(command, {}, flags.model)[0] : 0;
   options.seed = flags.seed;
   check_recall(options);
   const Json result = run_eval_task(flags, "asking", [&](const EvalSetup& setup) {
@@ -56,17 +53,41 @@ void eval_recall(const CLI::App& command, RecallFlags flags) {
 
 void add_eval_recall(CLI::App& eval) {
   const auto flags = std::make_shared<RecallFlags>();
-  CLI::App* command = eval.add_subcommand("recall", "facts told in a long chat and asked for at its end");
+  RecallOptions& task = flags->task;
+  CLI::App* command = eval.add_subcommand("recall", "a long conversation, kept in some way and asked about at its end");
   add_eval_flags(*command, *flags, true);
-  command->add_flag("--synthetic", flags->synthetic, "a chat made here, with -c tokens");
-  command->add_option("--method", flags->methods, "how the past is kept; full: every token, in the codec of --kv")
+  command->add_flag("--synthetic", flags->synthetic, "a dialogue made here, with -c tokens");
+  command->add_option("-f,--file", task.files, "conversations in the format of LoCoMo or RealTalk");
+  command->add_flag("--cut", task.cut, "of a file's conversation that is too long for -c, the part that fits");
+  command->add_option("--questions", task.questions, "of a file's conversation, spread over them; 0: all")
+      ->capture_default_str();
+  std::string names;
+  for (const std::string& name : memory_methods()) names += (names.empty() ? "" : ", ") + name;
+  command
+      ->add_option("--method", task.methods,
+                   "how the past is kept: " + names + "; in the codec of --kv, selected in 16 bits")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--budget-ratio", flags->budget_ratio, "share of the tokens that a method other than full keeps")
+  command->add_option("--budget", task.budget, "tokens that a method other than full keeps, per KV head and layer");
+  command->add_option("--budget-ratio", task.budget_ratio, "the same as a share of the conversation");
+  command->add_option("--block", task.block, "tokens read between two selections; 0: as the budget, 128 to 1024")
       ->capture_default_str();
-  command->add_option("--facts", flags->facts, "facts in a chat")->capture_default_str();
-  command->add_option("--chats", flags->chats, "chats")->capture_default_str();
-  command->add_option("-n,--answer-tokens", flags->answer_tokens, "most tokens of an answer")->capture_default_str();
+  command->add_option("--episodes", task.episodes, "epicache: episodes")->capture_default_str();
+  command->add_option("--representatives", task.representatives, "epicache: segments in an episode's prompt")
+      ->capture_default_str();
+  command->add_option("--alpha", task.alpha, "layers that need their past more keep more; 0: all keep the same")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--encoder", task.encoder,
+          "epicache, rag: what texts are about, by their words, the model's hidden states, or a GGUF embedding "
+          "model: words, hidden, FILE")
+      ->capture_default_str();
+  command->add_option("--facts", task.facts, "facts in a dialogue")->capture_default_str();
+  command->add_option("--updates", task.updates, "facts that change later")->capture_default_str();
+  command->add_option("--topics", task.topics, "topics of a dialogue")->capture_default_str();
+  command->add_option("--chats", task.chats, "dialogues")->capture_default_str();
+  command->add_option("-n,--answer-tokens", task.answer_tokens, "most tokens of an answer")->capture_default_str();
   command->callback([flags, command] { eval_recall(*command, *flags); });
 }
 

@@ -30,6 +30,31 @@ class Fork {
   SequenceId id_;
 };
 
+void rate_right_answer(Engine& engine, SequenceId asked, std::span<const float> first_logits,
+                       std::span<const int32_t> right, ReadAnswer& answer) {
+  if (right.empty()) return;
+  answer.right_tokens = right.size();
+  answer.right_log_likelihood = log_probability(first_logits, right[0]);
+  if (right.size() == 1) return;
+  const Fork fork(engine.cache(), asked);
+  const EngineSpan span{fork.id(), right.first(right.size() - 1), true};
+  const size_t width = first_logits.size();
+  engine.decode({&span, 1}, [&](int, int token, const float* logits) {
+    answer.right_log_likelihood += log_probability({logits, width}, right[size_t(token) + 1]);
+  });
+}
+
+void write_answer(Engine& engine, SequenceId asked, std::span<const float> logits, const ReadQuestion& question,
+                  ReadAnswer& answer) {
+  for (int i = 0; i < question.most_tokens; ++i) {
+    const int32_t token = likeliest(logits);
+    if (engine.model().is_end(token)) return;
+    answer.text += engine.model().piece(token);
+    if (i + 1 == question.most_tokens || (question.enough && question.enough(answer.text))) return;
+    logits = engine.decode(asked, {&token, 1});
+  }
+}
+
 class KvasirReader : public ContextReader {
  public:
   KvasirReader(std::shared_ptr<Model> model, EngineOptions options)
@@ -42,48 +67,12 @@ class KvasirReader : public ContextReader {
   void read(std::span<const int32_t> tokens) override {
     if (!tokens.empty()) engine_.decode(context_, tokens);
   }
-
-  ReadAnswer ask(const ReadQuestion& question) override {
-    Cache& cache = engine_.cache();
-    const Fork fork(cache, context_);
-    const std::span<const float> last = engine_.decode(fork.id(), question.tokens);
-    const std::vector<float> first_logits(last.begin(), last.end());
-    ReadAnswer answer;
-    rate_right_answer(fork.id(), first_logits, question.right_answer, answer);
-    write_answer(fork.id(), first_logits, question, answer);
-    const CacheSize size = cache.size(fork.id());
-    use_ = {size.bits_per_value(), size.total(), size.bytes_f16};
-    return answer;
-  }
+  ReadAnswer ask(const ReadQuestion& question) override { return ask_in_fork(engine_, context_, question, &use_); }
 
   CacheUse use() const override { return use_; }
   const Cache* cache() const override { return &engine_.cache(); }
 
  private:
-  void rate_right_answer(SequenceId asked, std::span<const float> first_logits, std::span<const int32_t> right,
-                         ReadAnswer& answer) {
-    if (right.empty()) return;
-    answer.right_tokens = right.size();
-    answer.right_log_likelihood = log_probability(first_logits, right[0]);
-    if (right.size() == 1) return;
-    const Fork fork(engine_.cache(), asked);
-    const EngineSpan span{fork.id(), right.first(right.size() - 1), true};
-    const size_t width = first_logits.size();
-    engine_.decode({&span, 1}, [&](int, int token, const float* logits) {
-      answer.right_log_likelihood += log_probability({logits, width}, right[size_t(token) + 1]);
-    });
-  }
-
-  void write_answer(SequenceId asked, std::span<const float> logits, const ReadQuestion& question, ReadAnswer& answer) {
-    for (int i = 0; i < question.most_tokens; ++i) {
-      const int32_t token = likeliest(logits);
-      if (engine_.model().is_end(token)) return;
-      answer.text += engine_.model().piece(token);
-      if (i + 1 == question.most_tokens || (question.enough && question.enough(answer.text))) return;
-      logits = engine_.decode(asked, {&token, 1});
-    }
-  }
-
   Engine engine_;
   SequenceId context_;
   CacheUse use_;
@@ -175,6 +164,20 @@ std::unique_ptr<ContextReader> make_reader(const EvalSetup& setup, int64_t conte
   auto reader = std::make_unique<KvasirReader>(setup.model, std::move(options));
   if (setup.on_cache) setup.on_cache(*reader->cache());
   return reader;
+}
+
+ReadAnswer ask_in_fork(Engine& engine, SequenceId context, const ReadQuestion& question, CacheUse* use) {
+  const Fork fork(engine.cache(), context);
+  const std::span<const float> last = engine.decode(fork.id(), question.tokens);
+  const std::vector<float> first_logits(last.begin(), last.end());
+  ReadAnswer answer;
+  rate_right_answer(engine, fork.id(), first_logits, question.right_answer, answer);
+  write_answer(engine, fork.id(), first_logits, question, answer);
+  if (use) {
+    const CacheSize size = engine.cache().size(fork.id());
+    *use = {size.bits_per_value(), size.total(), size.bytes_f16};
+  }
+  return answer;
 }
 
 int32_t likeliest(std::span<const float> logits) {

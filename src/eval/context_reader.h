@@ -51,6 +51,9 @@ class ContextReader {
 // `context` tokens fit. Calls setup.on_cache. Throws Error invalid_argument for an unknown ggml type.
 std::unique_ptr<ContextReader> make_reader(const EvalSetup& setup, int64_t context);
 
+// Asks in a fork of an engine's sequence, which stays as it is. `use`, where given, is that of the question's end.
+ReadAnswer ask_in_fork(Engine& engine, SequenceId context, const ReadQuestion& question, CacheUse* use = nullptr);
+
 // The likeliest token. Throws Error internal for a NaN: a broken run must not look like an answer.
 int32_t likeliest(std::span<const float> logits);
 

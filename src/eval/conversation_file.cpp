@@ -219,22 +219,30 @@ Transcript transcript_of(const RecordedConversation& conversation) {
   return transcript;
 }
 
-std::string history_text(const RecordedConversation& conversation) {
+HistoryPieces history_pieces(const RecordedConversation& conversation) {
   const auto& [first, second] = conversation.speakers;
-  std::string text = second.empty()
-                         ? fmt::format("This is what {} said on several days, each part under its date.\n", first)
-                         : fmt::format(
-                               "{} and {} talked with each other on several days; each talk stands under its "
-                               "date.\n",
-                               first, second);
+  HistoryPieces pieces;
+  pieces.opening = second.empty()
+                       ? fmt::format("This is what {} said on several days, each part under its date.\n", first)
+                       : fmt::format(
+                             "{} and {} talked with each other on several days; each talk stands under its "
+                             "date.\n",
+                             first, second);
   for (const ConversationSession& session : conversation.sessions) {
-    text += fmt::format("\nDATE: {}\n", session.date.empty() ? "unknown" : session.date);
+    std::string text = fmt::format("\nDATE: {}\n", session.date.empty() ? "unknown" : session.date);
     for (const SpokenTurn& turn : session.turns) {
       text += spoken_line({turn.speaker, turn.text});
       if (!turn.caption.empty()) text.append(" and shared ").append(turn.caption);
-      text += '\n';
+      pieces.utterances.push_back(std::exchange(text, {}) + "\n");
     }
   }
+  return pieces;
+}
+
+std::string history_text(const RecordedConversation& conversation) {
+  HistoryPieces pieces = history_pieces(conversation);
+  std::string text = std::move(pieces.opening);
+  for (const std::string& utterance : pieces.utterances) text += utterance;
   return text;
 }
 

@@ -62,4 +62,11 @@ Transcript transcript_of(const RecordedConversation& conversation);
 // What a model reads: a sentence that names the speakers, then each session under its date, a line for each turn.
 std::string history_text(const RecordedConversation& conversation);
 
+// The same in pieces: its beginning, and what each utterance of transcript_of adds.
+struct HistoryPieces {
+  std::string opening;
+  std::vector<std::string> utterances;
+};
+HistoryPieces history_pieces(const RecordedConversation& conversation);
+
 }  // namespace kvasir

@@ -6,12 +6,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 
+#include "base/random.h"
+#include "episode/word_encoder.h"
+#include "eval/answer_f1.h"
+#include "eval/asked_conversation.h"
 #include "eval/cell_scores.h"
-#include "eval/recall_chat.h"
-#include "eval/task_prompt.h"
-#include "eval/task_words.h"
+#include "eval/document.h"
+#include "eval/memory_method.h"
+#include "eval/task_sample.h"
+#include "host/layer_profile.h"
+#include "host/model_encoder.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -20,160 +30,316 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFifths = 5;
+constexpr int kProfileDays = 60;  // of the project's document: some 8,000 tokens
 
-struct ChatQuestion {
-  const ChatFact* fact;
-  std::vector<int32_t> tokens, right_answer;
-};
-
-// A chat that fits, as tokens: read once, then asked.
-struct TokenizedChat {
-  RecallChat chat;
-  std::vector<int32_t> history;
-  std::vector<ChatQuestion> questions;
-  int64_t tokens = 0;  // history, the longest question and its answer
-};
-
-std::string plain_text(std::span<const Model::Message> messages) {
-  std::string text;
-  for (const Model::Message& message : messages)
-    text += (message.role == "user" ? "User: " : "Assistant: ") + message.content + "\n";
-  return text;
+bool needs_budget(const RecallOptions& options) {
+  return std::any_of(options.methods.begin(), options.methods.end(),
+                     [](const std::string& method) { return method != "full"; });
 }
 
-class ChatText {
- public:
-  ChatText(const Model& model, bool raw) : model_(model), chat_(uses_chat_template(model, raw)) {}
-
-  TokenizedChat tokenize(RecallChat chat, int answer_tokens) const {
-    TokenizedChat result;
-    result.chat = std::move(chat);
-    std::vector<Model::Message> messages = result.chat.messages;
-    const std::string history = render(messages, false);
-    result.history = tokenize_beginning(model_, history, chat_);
-    size_t longest = 0;
-    for (const ChatFact& fact : result.chat.facts) {
-      messages.push_back({"user", fact.question});
-      const std::string all = render(messages, true) + fact.answer_prefix;
-      messages.pop_back();
-      if (!all.starts_with(history))
-        throw Error(ErrorCode::unsupported,
-                    "this model's chat template rewrites earlier turns, so a chat can't be read once and asked "
-                    "several times; give --raw");
-      ChatQuestion question;
-      question.fact = &fact;
-      question.tokens =
-          tokenize_continuation(model_, history.substr(history.size() - 1), all.substr(history.size()), chat_);
-      question.right_answer = tokenize_continuation(model_, fact.answer_prefix, " " + fact.answer, false);
-      longest =
-          std::max(longest, question.tokens.size() + std::max(size_t(answer_tokens), question.right_answer.size()));
-      result.questions.push_back(std::move(question));
+// A dialogue that fills options.length.
+AskedConversation fitting_dialogue(const RecallOptions& options, int index) {
+  SplitMix mix(options.seed * 0x9e3779b97f4a7c15ull + uint64_t(index));
+  DialogueOptions dialogue;
+  dialogue.seed = mix.next();
+  dialogue.topics = options.topics;
+  dialogue.facts = options.facts;
+  dialogue.updates = options.updates;
+  const auto make = [&](int64_t utterances) {
+    dialogue.utterances = utterances;
+    return asked(make_dialogue(dialogue));
+  };
+  const auto tokens = [&](int64_t utterances) {
+    const ConversationTokens text(*options.setup.model, make(utterances), options.setup.raw);
+    return int64_t(text.history().size()) + text.longest_question(options.answer_tokens);
+  };
+  constexpr int64_t kUtteranceTokens = 35;  // a guess that only saves work
+  // The fewest utterances that have room for topics and facts, within a fifth.
+  int64_t least = std::max<int64_t>(options.topics, options.facts + options.updates);
+  const auto has_room = [&](int64_t utterances) {
+    try {
+      make(utterances);
+      return true;
+    } catch (const Error&) {
+      return false;
     }
-    result.tokens = int64_t(result.history.size() + longest);
+  };
+  while (!has_room(least)) least += (least + 4) / 5;
+  const int64_t utterances = largest_that_fits(least, options.length / kUtteranceTokens, options.length, tokens);
+  if (utterances < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} tokens are too few for a dialogue about {} topics with {} facts, which takes {}; raise "
+                            "-c or lower --facts and --topics",
+                            options.length, options.topics, options.facts, tokens(least)));
+  return make(utterances);
+}
+
+// The utterances that fit into the context, and the questions about them.
+AskedConversation cut_to_fit(const RecallOptions& options, AskedConversation conversation, int64_t tokens) {
+  const size_t all = conversation.transcript.size();
+  const auto first = [&](int64_t utterances) {
+    AskedConversation part = conversation;
+    part.transcript.resize(size_t(utterances));
+    part.texts.resize(size_t(utterances));
+    std::erase_if(part.questions,
+                  [&](const AskedQuestion& question) { return question.depth * double(all) >= double(utterances); });
+    for (AskedQuestion& question : part.questions) question.depth *= double(all) / double(utterances);
+    return part;
+  };
+  const int64_t guess = int64_t(all) * options.setup.context / std::max<int64_t>(1, tokens);
+  const int64_t utterances = largest_that_fits(1, std::min(guess, int64_t(all)), options.setup.context, [&](int64_t n) {
+    if (n > int64_t(all)) return options.setup.context + 1;
+    const ConversationTokens text(*options.setup.model, first(n), options.setup.raw);
+    return int64_t(text.history().size()) + text.longest_question(options.answer_tokens);
+  });
+  if (utterances < 1)
+    throw Error(ErrorCode::context_full, fmt::format("not even the first utterance of {} fits into a context of {}; "
+                                                     "raise -c",
+                                                     conversation.name, options.setup.context));
+  return first(utterances);
+}
+
+AskedConversation fitting_recording(const RecallOptions& options, const RecordedConversation& recorded) {
+  AskedConversation conversation = asked(recorded);
+  const ConversationTokens text(*options.setup.model, conversation, options.setup.raw);
+  const int64_t tokens = int64_t(text.history().size()) + text.longest_question(options.answer_tokens);
+  if (tokens > options.setup.context) {
+    if (!options.cut)
+      throw Error(
+          ErrorCode::context_full,
+          fmt::format("{} takes {} tokens, the context holds {}; raise -c, or give --cut for the part that fits",
+                      conversation.name, tokens, options.setup.context));
+    conversation = cut_to_fit(options, std::move(conversation), tokens);
+  }
+  const size_t count = conversation.questions.size();
+  if (options.questions > 0 && size_t(options.questions) < count) {
+    std::vector<AskedQuestion> chosen;
+    for (int i = 0; i < options.questions; ++i)
+      chosen.push_back(conversation.questions[size_t(i) * count / size_t(options.questions)]);
+    conversation.questions = std::move(chosen);
+  }
+  return conversation;
+}
+
+std::vector<AskedConversation> conversations(const RecallOptions& options) {
+  std::vector<AskedConversation> result;
+  for (const std::string& file : options.files)
+    for (const RecordedConversation& recorded : read_conversations(file))
+      result.push_back(fitting_recording(options, recorded));
+  if (options.files.empty())
+    for (int index = 0; index < options.chats; ++index) result.push_back(fitting_dialogue(options, index));
+  for (const AskedConversation& conversation : result)
+    if (conversation.questions.empty())
+      throw Error(ErrorCode::invalid_argument, "there is no question about " + conversation.name +
+                                                   " that its utterances can answer; give another file or raise -c");
+  return result;
+}
+
+std::unique_ptr<Encoder> make_encoder(const RecallOptions& options) {
+  if (options.encoder == "words") return std::make_unique<WordEncoder>();
+  if (options.encoder == "hidden") return make_hidden_state_encoder(options.setup.model, options.setup.threads);
+  return load_embedding_encoder(options.encoder, options.setup.threads);
+}
+
+// The model's profile: the one that is kept, or a new one on the project's own document.
+LayerProfile layer_profile(const RecallOptions& options) {
+  const Model& model = *options.setup.model;
+  const std::string path = kept_profile(model.fingerprint());
+  if (std::filesystem::exists(path)) return load_profile(path);
+  if (options.setup.note) options.setup.note("profiling the model's layers, once (--alpha 0: leave it out)");
+  ProfileOptions profile;
+  profile.threads = options.setup.threads;
+  profile.text_name = "the project's own document";
+  profile.progress = options.setup.progress;
+  const std::vector<int32_t> tokens = model.tokenize(write_document(1, kProfileDays).text, true, false);
+  const LayerProfile made = profile_layers(options.setup.model, tokens, profile);
+  save_profile(made, path);
+  return made;
+}
+
+struct MethodScores {
+  CellScores all, updated;
+  std::map<int, CellScores> cells;  // by fifth, or by category
+  int stale = 0;
+  MemoryCost cost;
+};
+
+Json method_json(const MethodScores& scores) {
+  Json json;
+  scores.all.write(json);
+  write_use(scores.cost.use, json);
+  json["peak_bytes"] = scores.cost.peak_bytes;
+  json["tokens_read"] = scores.cost.tokens_read;
+  json["reading_seconds"] = scores.cost.reading_seconds;
+  json["asking_seconds"] = scores.cost.asking_seconds;
+  if (scores.updated.count() > 0)
+    json["updated"] = {{"score", scores.updated.score()},
+                       {"n", scores.updated.count()},
+                       {"stale", double(scores.stale) / double(scores.updated.count())}};
+  return json;
+}
+
+class Recall {
+ public:
+  explicit Recall(const RecallOptions& options)
+      : options_(options), conversations_(conversations(options)), encoder_(make_encoder(options)) {
+    if (needs_budget(options) && options.alpha > 0) profile_ = layer_profile(options);
+    for (const AskedConversation& conversation : conversations_)
+      total_ += int64_t(conversation.questions.size() * options.methods.size());
+  }
+
+  Json run() {
+    Json methods = Json::object(), cells = Json::array(), result;
+    for (const std::string& method : options_.methods) {
+      const MethodScores scores = ask(method);
+      methods[method] = method_json(scores);
+      for (const auto& [key, cell] : scores.cells) {
+        Json entry = {{"method", method}};
+        if (options_.files.empty())
+          entry["depth"] = 100 / kFifths * key;
+        else
+          entry["category"] = key;
+        cell.write(entry);
+        cells.push_back(entry);
+      }
+      if (method != options_.methods[0]) continue;
+      scores.all.write(result);
+      write_use(scores.cost.use, result);
+      result["nonfinite"] = nonfinite_;
+    }
+    result["methods"] = methods;
+    result["cells"] = cells;
+    result["budgets"] = budgets_;
+    result["block"] = blocks_;
+    result["tokens"] = tokens_;
+    result["budget_ratio"] = options_.budget_ratio;
+    result["length"] = options_.length;
+    result["facts"] = options_.facts;
+    result["chats"] = conversations_.size();
+    result["seed"] = options_.seed;
+    result["encoder"] = encoder_->name();
+    result["episodes"] = options_.episodes;
+    result["alpha"] = options_.alpha;
     return result;
   }
 
  private:
-  std::string render(std::span<const Model::Message> messages, bool ask) const {
-    if (chat_) return model_.apply_chat_template(messages, ask);
-    return plain_text(messages) + (ask ? "Assistant: " : "");
+  MethodScores ask(const std::string& name) {
+    MethodScores scores;
+    budgets_.clear();
+    blocks_.clear();
+    tokens_.clear();
+    for (const AskedConversation& conversation : conversations_) {
+      const ConversationTokens tokens(*options_.setup.model, conversation, options_.setup.raw);
+      const std::unique_ptr<MemoryMethod> method = make_method(name, tokens);
+      method->read(tokens);
+      CellScores here;
+      for (size_t i = 0; i < conversation.questions.size(); ++i)
+        ask(*method, conversation.questions[i], tokens.questions()[i], here, scores);
+      scores.all.add(here);
+      const MemoryCost cost = method->cost();
+      scores.cost.use = cost.use;
+      scores.cost.peak_bytes = std::max(scores.cost.peak_bytes, cost.peak_bytes);
+      scores.cost.tokens_read += cost.tokens_read;
+      scores.cost.reading_seconds += cost.reading_seconds;
+      scores.cost.asking_seconds += cost.asking_seconds;
+      if (method->cache()) nonfinite_ += method->cache()->stats().nonfinite;
+      if (options_.setup.note)
+        options_.setup.note(fmt::format("{}, {}: {} tokens, {:.3f} of {} questions, {} bytes, read in {:.0f} s", name,
+                                        conversation.name, tokens.history().size(), here.score(), here.count(),
+                                        cost.use.bytes, cost.reading_seconds));
+    }
+    return scores;
   }
 
-  const Model& model_;
-  bool chat_;
-};
+  void ask(MemoryMethod& method, const AskedQuestion& question, const AskedTokens& tokens, CellScores& here,
+           MethodScores& scores) {
+    const auto holds = [](std::string_view text, const std::string& answer) {
+      return answer_score(text, {answer}) == 1.0;
+    };
+    const auto enough = [&](std::string_view text) { return !question.brief && holds(text, question.answer); };
+    const ReadAnswer answer =
+        method.ask(question.text, {tokens.question, tokens.right_answer, options_.answer_tokens, enough});
+    const std::string first_line = answer.text.substr(0, answer.text.find('\n', answer.text.find_first_not_of(" \n")));
+    const double score = question.brief ? answer_f1(first_line, question.answer) : holds(answer.text, question.answer);
+    here.add(score, answer);
+    const int fifth = std::min(kFifths - 1, int(question.depth * kFifths));
+    scores.cells[options_.files.empty() ? fifth : question.category].add(score, answer);
+    if (!question.old_answer.empty()) {
+      scores.updated.add(score, answer);
+      scores.stale += score == 0 && holds(answer.text, question.old_answer) ? 1 : 0;
+    }
+    if (options_.setup.progress) options_.setup.progress(++done_, total_);
+  }
 
-TokenizedChat fitting_chat(const RecallOptions& options, int index) {
-  const ChatText text(*options.setup.model, options.setup.raw);
-  SplitMix mix(options.seed * 0x9e3779b97f4a7c15ull + uint64_t(index));
-  const uint64_t seed = mix.next();
-  const auto make = [&](int64_t turns) {
-    return text.tokenize(make_recall_chat(seed, turns, options.facts), options.answer_tokens);
-  };
-  constexpr int64_t kTurnTokens = 200;  // a guess that only saves work
-  const int64_t turns = largest_that_fits(1, options.length / kTurnTokens, options.length,
-                                          [&](int64_t count) { return make(count).tokens; });
-  if (turns < 1)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} tokens are too few for a chat of one turn with {} facts, which takes {}; raise -c or "
-                            "lower --facts",
-                            options.length, options.facts, make(1).tokens));
-  return make(turns);
-}
+  std::unique_ptr<MemoryMethod> make_method(const std::string& name, const ConversationTokens& tokens) {
+    const int64_t history = int64_t(tokens.history().size());
+    MemoryMethodOptions method;
+    method.budget = options_.budget > 0 ? options_.budget : std::llround(options_.budget_ratio * double(history));
+    method.block = options_.block > 0 ? options_.block : int(std::clamp<int64_t>(method.budget, 128, 1024));
+    method.episodes = options_.episodes;
+    method.representatives = options_.representatives;
+    method.encoder = encoder_.get();
+    if (name != "full")
+      method.layer_budgets = profile_
+                                 ? profiled_budgets(*options_.setup.model, *profile_, method.budget, options_.alpha)
+                                 : uniform_budgets(*options_.setup.model, method.budget);
+    budgets_.push_back(method.budget);
+    blocks_.push_back(method.block);
+    tokens_.push_back(history);
+    // A prompt that tokens are judged by reads on behind the past.
+    const int64_t room = history + std::max<int64_t>(tokens.longest_question(options_.answer_tokens), 4096);
+    return make_memory_method(name, options_.setup, room, method);
+  }
+
+  const RecallOptions& options_;
+  std::vector<AskedConversation> conversations_;
+  std::unique_ptr<Encoder> encoder_;
+  std::optional<LayerProfile> profile_;
+  std::vector<int64_t> budgets_, blocks_, tokens_;  // of each conversation
+  int64_t done_ = 0, total_ = 0;
+  uint64_t nonfinite_ = 0;
+};
 
 }  // namespace
 
-std::vector<std::string> recall_methods() {
-  return {"full"};
-}
-
 void check_recall(const RecallOptions& options) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
-  const std::vector<std::string> known = recall_methods();
+  const std::vector<std::string> known = memory_methods();
   if (options.methods.empty()) refuse("--method names no method");
-  for (const std::string& method : options.methods) {
-    if (std::find(known.begin(), known.end(), method) != known.end()) continue;
-    refuse(
-        fmt::format("--method {} isn't there: this version keeps every token (full) and has no eviction; choose "
-                    "--method full, and --kv for how many bits a token takes",
-                    method));
-  }
-  if (!(options.budget_ratio > 0 && options.budget_ratio <= 1))
+  for (const std::string& method : options.methods)
+    if (std::find(known.begin(), known.end(), method) == known.end())
+      refuse(fmt::format("--method {} isn't there; choose {}", method, fmt::join(known, ", ")));
+  if (!(options.budget_ratio >= 0 && options.budget_ratio <= 1))
     refuse(fmt::format("--budget-ratio takes a share above 0 and up to 1, got {}", options.budget_ratio));
-  if (options.facts < 1 || options.facts > kMostChatFacts)
-    refuse(fmt::format("--facts takes 1 to {}, got {}", kMostChatFacts, options.facts));
+  if (options.budget < 0) refuse(fmt::format("--budget takes 1 or more tokens, got {}", options.budget));
+  if (needs_budget(options) && (options.budget > 0) == (options.budget_ratio > 0))
+    refuse("a method that drops tokens needs --budget TOKENS or --budget-ratio SHARE, one of them");
+  if (!(options.alpha >= 0)) refuse(fmt::format("--alpha takes 0 or more, got {}", options.alpha));
+  if (options.block < 0 || options.questions < 0)
+    refuse(fmt::format("--block and --questions take 1 or more, got {} and {}", options.block, options.questions));
+  if (options.episodes < 1 || options.representatives < 1)
+    refuse(fmt::format("--episodes and --representatives take 1 or more, got {} and {}", options.episodes,
+                       options.representatives));
   if (options.chats < 1 || options.answer_tokens < 1)
     refuse(fmt::format("--chats and -n take 1 or more, got {} and {}", options.chats, options.answer_tokens));
+  if (options.files.empty()) {
+    DialogueOptions dialogue;
+    dialogue.topics = options.topics;
+    dialogue.facts = options.facts;
+    dialogue.updates = options.updates;
+    dialogue.utterances = 100000;
+    make_dialogue(dialogue);  // throws for what can't be made
+  }
 }
 
 Json run_recall(const RecallOptions& options) {
   check_recall(options);
-  const EvalSetup& setup = options.setup;
-  if (options.length > setup.context)
-    throw Error(ErrorCode::invalid_argument, fmt::format("a chat of {} tokens doesn't fit into the context of {}; "
+  if (options.files.empty() && options.length > options.setup.context)
+    throw Error(ErrorCode::invalid_argument, fmt::format("a dialogue of {} tokens doesn't fit into the context of {}; "
                                                          "raise -c",
-                                                         options.length, setup.context));
-  const std::unique_ptr<ContextReader> reader = make_reader(setup, options.length);
-  const int64_t total = int64_t(options.chats) * options.facts;
-  int64_t done = 0;
-  std::array<CellScores, kFifths> cells;
-  for (int c = 0; c < options.chats; ++c) {
-    const TokenizedChat chat = fitting_chat(options, c);
-    reader->restart();
-    reader->read(chat.history);
-    CellScores scores;
-    for (const ChatQuestion& question : chat.questions) {
-      const std::vector<std::string> answers = {question.fact->answer};
-      const auto enough = [&](std::string_view text) { return answer_score(text, answers) == 1.0; };
-      const ReadAnswer answer = reader->ask({question.tokens, question.right_answer, options.answer_tokens, enough});
-      const double score = answer_score(answer.text, answers);
-      scores.add(score, answer);
-      cells[size_t(question.fact->depth * kFifths)].add(score, answer);
-      if (setup.progress) setup.progress(++done, total);
-    }
-    if (setup.note)
-      setup.note(fmt::format("chat {}/{}: {} tokens in {} turns, recalled {:.3f} of {} facts", c + 1, options.chats,
-                             chat.history.size(), chat.chat.messages.size() / 2, scores.score(), scores.count()));
-  }
-  CellScores all;
-  Json entries = Json::array();
-  for (int fifth = 0; fifth < kFifths; ++fifth) {
-    if (cells[size_t(fifth)].count() == 0) continue;
-    Json entry = {{"method", "full"}, {"depth", 100 / kFifths * fifth}};
-    cells[size_t(fifth)].write(entry);
-    entries.push_back(entry);
-    all.add(cells[size_t(fifth)]);
-  }
-  Json method;
-  all.write(method);
-  write_use(reader->use(), method);
-  Json result = {{"methods", {{"full", method}}}, {"cells", entries},       {"budget_ratio", options.budget_ratio},
-                 {"length", options.length},      {"facts", options.facts}, {"chats", options.chats},
-                 {"seed", options.seed}};
-  all.write(result);
-  write_use(reader->use(), result);
-  if (reader->cache()) result["nonfinite"] = reader->cache()->stats().nonfinite;
-  return result;
+                                                         options.length, options.setup.context));
+  return Recall(options).run();
 }
 
 }  // namespace kvasir

@@ -1,8 +1,9 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `eval recall --synthetic`: a long chat in which the user mentions facts in passing, and asks for them at its end. The
-// chat is read once; each question starts from the same state.
+// `eval recall`: a long conversation is kept in some way, and asked about at its end. Conversations are made here
+// (eval/dialogue.h) or come from files (eval/conversation_file.h). Each is read once for each method; every question
+// starts from the same state.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +11,41 @@
 #include <string>
 #include <vector>
 
+#include "episode/episodes.h"
 #include "eval/eval_setup.h"
 
 namespace kvasir {
 
 struct RecallOptions {
   EvalSetup setup;
-  // How the past is kept: "full" keeps every token, in the codec of setup.kv.
-  std::vector<std::string> methods = {"full"};
-  double budget_ratio = 1.0;  // share of the tokens that methods other than "full" may keep
-  int64_t length = 4096;      // tokens of chat, question and answer together; at most setup.context
-  int facts = 12;             // planted in each chat and asked for
+  std::vector<std::string> methods = {"full"};  // eval/memory_method.h
+  std::vector<std::string> files;               // LoCoMo, RealTalk; empty: conversations made here
+  bool cut = false;         // files: of a conversation that is too long, the utterances that fit, and their questions
+  int questions = 0;        // of a file's conversation, spread over them; 0: all
+  double budget_ratio = 0;  // of a conversation's tokens, what methods other than `full` may keep ...
+  int64_t budget = 0;       // ... or so many tokens: one of the two, where a method needs it
+  int block = 0;            // tokens read between two selections; 0: as the budget, 128 to 1024
+  int episodes = 4;         // epicache
+  int representatives = kRepresentatives;
+  double alpha = 2;               // of layer budgets; 0: all layers keep the same
+  std::string encoder = "words";  // epicache, rag: words, hidden, or a GGUF embedding model
+  int64_t length = 4096;          // made here: tokens of dialogue, question and answer together; at most setup.context
+  int facts = 12, updates = 4;    // made here: planted in each dialogue and asked for; so many of them change later
+  int topics = 12;
   int chats = 1;
   int answer_tokens = 32;
   uint64_t seed = 42;
 };
-
-std::vector<std::string> recall_methods();
 
 // What can be checked without a model; run_recall does it too. Throws Error invalid_argument, for a method that doesn't
 // exist among others.
 void check_recall(const RecallOptions& options);
 
 // {"score" (of the first method), "n", "methods" {name: {"score", "score_se", "n", "answer_logprob", "bytes",
-// "bytes_f16", "bits_per_value"}}, "cells": [{"method", "depth", "score", "n", "answer_logprob"}]}; depth is the fifth
-// of the chat (0, 20 .. 80 per cent) in which the fact was told.
+// "bytes_f16", "bits_per_value", "peak_bytes", "tokens_read", "reading_seconds", "asking_seconds", "updated" {"score",
+// "n", "stale"}}}, "cells": [{"method", "depth" or "category", "score", "n", "answer_logprob"}]}; depth is the fifth of
+// the conversation (0, 20 .. 80 per cent) in which the fact was told. Scores are the share of right answers, for files
+// the F1 of words; "stale" is the share of answers that give a value which has changed since.
 nlohmann::json run_recall(const RecallOptions& options);
 
 }  // namespace kvasir

@@ -99,8 +99,8 @@ TEST_F(EvalTasks, Ruler) {
 }
 
 TEST_F(EvalTasks, Recall) {
-  const Json result =
-      json({"recall", "-m", "TINY", "--synthetic", "-c", "3000", "--facts", "3", "-n", "2", "--kv", "turbo4"});
+  const Json result = json({"recall", "-m", "TINY", "--synthetic", "-c", "8000", "--facts", "3", "--updates", "1",
+                            "--topics", "2", "-n", "2", "--kv", "turbo4"});
   expect_frame(result);
   EXPECT_EQ(result.at("methods").at("full").at("bytes"), result.at("bytes"));
 }
@@ -123,7 +123,13 @@ TEST_F(EvalTasks, Refusals) {
   expect_refused({"ruler", "--samples", "1"}, "-m");
   expect_refused({"ruler", "-m", "TINY", "-c", "1024", "--lengths", "2048"}, "-c");
   expect_refused({"recall", "-m", "TINY"}, "--synthetic");
-  expect_refused({"recall", "-m", "TINY", "--synthetic", "--method", "full,snapkv"}, "snapkv");
+  expect_refused({"recall", "-m", "TINY", "--synthetic", "-f", "chat.json"}, "--synthetic");
+  expect_refused({"recall", "-m", "TINY", "--synthetic", "--method", "full,hearsay"}, "hearsay");
+  expect_refused({"recall", "-m", "TINY", "--synthetic", "--method", "full,snapkv"}, "--budget");
+  expect_refused({"recall", "-m", "TINY", "--synthetic", "--method", "snapkv", "--budget", "10", "-c", "8000",
+                  "--topics", "2", "--facts", "2", "--updates", "0", "--alpha", "0"},
+                 "--sink");
+  expect_refused({"recall", "-m", "TINY", "--synthetic", "--facts", "1000"}, "1000");
   expect_refused({"generate", "-m", "TINY", "-n", "0"}, "-n");
   expect_refused({"needle", "-m", "TINY", "--kv", "native:q9_9", "-c", "1024"}, "q9_9");
   expect_refused({"needle", "-m", "TINY", "--kv", "nonesuch"}, "nonesuch");

@@ -201,7 +201,7 @@ TEST(Dialogue, NewTopicsAreFarFromOldEpisodes) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Dialogue dialogue = make_dialogue(of_size(800, 12, 48, 16, seed));
     std::vector<std::string> past, later, strange;  // the last are of topics 6-11
-    for (const Segment& segment : make_segments(dialogue.transcript)) {
+    for (const TranscriptSegment& segment : make_segments(dialogue.transcript)) {
       const int topic = dialogue.topic_of[segment.first];
       if (topic != dialogue.topic_of[segment.first + segment.count - 1]) continue;
       (topic >= 6 ? strange : segment.first < 400 ? past : later).push_back(segment.text);

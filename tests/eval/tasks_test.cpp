@@ -170,19 +170,80 @@ TEST_F(Tasks, RecallAsksEveryFact) {
   options.setup = setup("turbo4", 8192);
   options.length = 8192;
   options.facts = 5;
+  options.updates = 2;
+  options.topics = 5;
   options.answer_tokens = 4;
   const Json result = run_recall(options);
   expect_frame(result, 5);
-  EXPECT_EQ(result.at("methods").at("full").at("n"), 5);
-  EXPECT_EQ(result.at("cells").size(), 5u);  // one in each fifth of the chat
-  options.methods = {"snapkv"};
+  const Json& full = result.at("methods").at("full");
+  EXPECT_EQ(full.at("n"), 5);
+  EXPECT_EQ(full.at("updated").at("n"), 2);
+  EXPECT_EQ(full.at("tokens_read"), result.at("tokens")[0]);
+  size_t asked = 0;
+  for (const Json& cell : result.at("cells")) asked += cell.at("n").get<size_t>();
+  EXPECT_EQ(asked, 5u);
+}
+
+// A budget that holds everything: whatever chooses tokens, there is nothing to choose.
+TEST_F(Tasks, RecallMethodsAgreeWhereNothingIsDropped) {
+  RecallOptions options;
+  options.setup = setup("f16", 6000);
+  options.length = 6000;
+  options.facts = 4;
+  options.updates = 1;
+  options.topics = 2;
+  options.answer_tokens = 2;
+  options.alpha = 0;
+  options.budget = 6000;
+  options.block = 1024;
+  options.episodes = 2;
+  options.methods = {"full", "streaming", "snapkv", "keydiff", "infinipot", "kvzip", "epicache", "rag"};
+  const Json methods = run_recall(options).at("methods");
+  const double expected = methods.at("full").at("answer_logprob");
+  for (const auto& [name, method] : methods.items())
+    EXPECT_NEAR(method.at("answer_logprob").get<double>(), expected, 0.02) << name;
+  EXPECT_LT(methods.at("epicache").at("tokens_read").get<int64_t>(), 6000 * 1.2) << "what is the same is read once";
+}
+
+TEST_F(Tasks, RecallMethodsHoldTheirBudget) {
+  RecallOptions options;
+  options.setup = setup("f16", 6000);
+  options.setup.kv.cache.recent = 0;
+  options.length = 6000;
+  options.facts = 4;
+  options.updates = 1;
+  options.topics = 2;
+  options.answer_tokens = 2;
+  options.alpha = 0;
+  options.budget_ratio = 0.2;
+  options.block = 512;
+  options.episodes = 3;
+  options.methods = {"full", "streaming", "snapkv", "keydiff", "infinipot", "kvzip", "epicache", "rag"};
+  Json methods = run_recall(options).at("methods");
+  const double whole = methods.at("full").at("bytes_f16");
+  methods.erase("full");
+  for (const auto& [name, method] : methods.items()) {
+    // The budget, the question, and pages part full. `bytes_f16` of `rag` is that of the text that was retrieved.
+    const double share = method.at("bytes").get<double>() / whole;
+    EXPECT_LT(share, name == "epicache" ? 0.75 : 0.28) << name;
+    EXPECT_GT(method.at("n").get<int>(), 0);
+  }
+  options.methods = {"hearsay"};
   try {
     run_recall(options);
     FAIL() << "a method that isn't there was taken";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("snapkv"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("hearsay"), std::string::npos);
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
   }
+  options.methods = {"snapkv"};
+  options.budget_ratio = 0;
+  EXPECT_THROW(run_recall(options), Error) << "no budget";
+  options.budget = 10;
+  EXPECT_THROW(run_recall(options), Error) << "a budget below the sinks";
+  options.setup = setup("native", 6000);
+  options.budget = 1000;
+  EXPECT_THROW(run_recall(options), Error) << "llama.cpp's own cache drops no tokens";
 }
 
 TEST_F(Tasks, GenerationAgreesWithItself) {
