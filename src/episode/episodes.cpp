@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "episode/kmeans.h"
 #include "kvasir/error.h"
@@ -25,16 +26,17 @@ double cosine(std::span<const float> a, std::span<const double> b) {
 
 }  // namespace
 
-Episodes::Episodes(std::span<const std::vector<float>> embeddings, const EpisodeOptions& options) {
+Episodes::Episodes(std::vector<std::vector<float>> embeddings, const EpisodeOptions& options) {
   KmeansOptions clustering;
   clustering.clusters = options.episodes;
   clustering.starts = options.starts;
   clustering.seed = options.seed;
   clustering.threads = options.threads;
-  *this = restore(embeddings, kmeans(embeddings, clustering).labels);
+  const std::vector<int> labels = kmeans(embeddings, clustering).labels;
+  *this = restore(std::move(embeddings), labels);
 }
 
-Episodes Episodes::restore(std::span<const std::vector<float>> embeddings, std::span<const int> episode_of_segment) {
+Episodes Episodes::restore(std::vector<std::vector<float>> embeddings, std::span<const int> episode_of_segment) {
   if (embeddings.size() != episode_of_segment.size())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} segments can't be told apart by the episodes of {}; give one for each",
@@ -43,9 +45,9 @@ Episodes Episodes::restore(std::span<const std::vector<float>> embeddings, std::
   for (size_t i = 0; i < embeddings.size(); ++i) {
     const int episode = episode_of_segment[i];
     if (episode == int(episodes.size()))
-      episodes.open(embeddings[i]);
+      episodes.open(std::move(embeddings[i]));
     else
-      episodes.append(episode, embeddings[i]);
+      episodes.append(episode, std::move(embeddings[i]));
   }
   return episodes;
 }
@@ -101,31 +103,31 @@ EpisodeMatch Episodes::match(std::span<const float> query) const {
   return best;
 }
 
-size_t Episodes::append(int episode, std::span<const float> embedding) {
+size_t Episodes::append(int episode, std::vector<float> embedding) {
   at(episode);
   check(embedding);
   Episode& grown = episodes_[size_t(episode)];
   const size_t segment = embeddings_.size();
-  embeddings_.emplace_back(embedding.begin(), embedding.end());
+  for (size_t i = 0; i < embedding.size(); ++i) grown.sum[i] += double(embedding[i]);
+  embeddings_.push_back(std::move(embedding));
   labels_.push_back(episode);
   grown.members.push_back(segment);
-  for (size_t i = 0; i < embedding.size(); ++i) grown.sum[i] += double(embedding[i]);
   return segment;
 }
 
-size_t Episodes::open(std::span<const float> embedding) {
+size_t Episodes::open(std::vector<float> embedding) {
   check(embedding);
   episodes_.push_back({{}, std::vector<double>(embedding.size())});
-  return append(int(episodes_.size()) - 1, embedding);
+  return append(int(episodes_.size()) - 1, std::move(embedding));
 }
 
-EpisodeMatch Episodes::place(std::span<const float> embedding, double threshold) {
+EpisodeMatch Episodes::place(std::vector<float> embedding, double threshold) {
   EpisodeMatch found = match(embedding);
   if (found.episode >= 0 && found.cosine >= threshold) {
-    append(found.episode, embedding);
+    append(found.episode, std::move(embedding));
   } else {
     found.episode = int(episodes_.size());
-    open(embedding);
+    open(std::move(embedding));
   }
   return found;
 }

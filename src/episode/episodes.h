@@ -32,8 +32,8 @@ class Episodes {
  public:
   Episodes() = default;  // a conversation that has just begun
   // Throws Error invalid_argument for embeddings of unequal length and for NaN or infinities, as do add and open.
-  Episodes(std::span<const std::vector<float>> embeddings, const EpisodeOptions& options);
-  static Episodes restore(std::span<const std::vector<float>> embeddings, std::span<const int> episode_of_segment);
+  Episodes(std::vector<std::vector<float>> embeddings, const EpisodeOptions& options);
+  static Episodes restore(std::vector<std::vector<float>> embeddings, std::span<const int> episode_of_segment);
 
   size_t size() const { return episodes_.size(); }
   size_t segments() const { return embeddings_.size(); }
@@ -48,12 +48,12 @@ class Episodes {
   EpisodeMatch match(std::span<const float> query) const;
 
   // A new segment, to an episode or to one of its own. Return the segment's number.
-  size_t append(int episode, std::span<const float> embedding);
-  size_t open(std::span<const float> embedding);
+  size_t append(int episode, std::vector<float> embedding);
+  size_t open(std::vector<float> embedding);
 
   // Appends to the episode that matches, or opens one where the best cosine is under `threshold`. Returns the match
   // that was found, with the episode that the segment went to.
-  EpisodeMatch place(std::span<const float> embedding, double threshold);
+  EpisodeMatch place(std::vector<float> embedding, double threshold);
 
  private:
   struct Episode {

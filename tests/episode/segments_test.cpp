@@ -47,7 +47,7 @@ TEST(Segments, EmptyTranscriptAndNoWidth) {
 }
 
 TEST(Segments, BytesPassUnharmed) {
-  const std::string odd("\xff\xfe\x00\xc3 \"quoted\"\n\x80", 17);
+  const std::string odd("\xff\xfe\x00\xc3 \"quoted\"\n\x80", 15);
   const std::vector<TranscriptSegment> segments = make_segments(Transcript{{"\xe9ric", odd}});
   ASSERT_EQ(segments.size(), 1u);
   EXPECT_EQ(segments[0].text, "\xe9ric said, \"" + odd + "\"");
