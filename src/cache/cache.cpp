@@ -38,7 +38,8 @@ void cut(LayerState& state, int64_t tokens, bool keep_pages) {
 
 void add_layer_size(const CacheImpl& impl, size_t index, const LayerState& state, CacheSize& size) {
   const LayerGeometry& layer = impl.geometry.layers[index];
-  for (const auto& pages : state.pages) size.pages += pages.size() * impl.codecs[index].page_bytes();
+  for (const auto& pages : state.pages)
+    for (const PageRef& page : pages) (page.mapped() ? size.mapped : size.pages) += impl.codecs[index].page_bytes();
   size.windows += state.window.bytes();
   const int64_t seen = layer.window > 0 ? std::min<int64_t>(state.length, layer.window) : state.length;
   size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
@@ -148,6 +149,7 @@ CacheSize Cache::size() const {
   for (const auto& [id, state] : impl_->sequences)
     for (size_t i = 0; i < state.layers.size(); ++i) add_layer_size(*impl_, i, state.layers[i], size);
   size.pages = impl_->pool.used() - size.windows;  // shared pages once
+  size.mapped = impl_->pool.mapped();
   return size;
 }
 
