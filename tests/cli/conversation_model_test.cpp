@@ -41,10 +41,10 @@ TEST_F(ConversationTest, OnlyTheNewPartIsFed) {
   Conversation conversation(*host, "You are brief.");
   Sampler sampler = greedy();
   const InterruptGuard interrupt;
-  const Conversation::Turn first = conversation.say("Say hello.", sampler, 12, interrupt, ignore);
+  const Turn first = conversation.say("Say hello.", sampler, 12, interrupt, ignore);
   EXPECT_EQ(first.reused_tokens, 0u);
   EXPECT_GT(first.answer.tokens.size(), 0u);
-  const Conversation::Turn second = conversation.say("Once more.", sampler, 12, interrupt, ignore);
+  const Turn second = conversation.say("Once more.", sampler, 12, interrupt, ignore);
   EXPECT_EQ(second.reused_tokens, first.fed_tokens + first.answer.fed);
   EXPECT_LT(second.fed_tokens, 20u);
   EXPECT_EQ(host->cache().length(0), int64_t(second.reused_tokens + second.fed_tokens + second.answer.fed));
@@ -57,12 +57,12 @@ TEST_F(ConversationTest, AnInterruptedPromptIsReadAgain) {
   {
     const InterruptGuard interrupt;
     std::raise(SIGINT);
-    const Conversation::Turn turn = conversation.say("Say hello.", sampler, 12, interrupt, ignore);
+    const Turn turn = conversation.say("Say hello.", sampler, 12, interrupt, ignore);
     EXPECT_EQ(turn.answer.stop, StopReason::interrupted);
     EXPECT_TRUE(turn.answer.tokens.empty());
   }
   const InterruptGuard interrupt;
-  const Conversation::Turn again = conversation.say("Say hello.", sampler, 12, interrupt, ignore);
+  const Turn again = conversation.say("Say hello.", sampler, 12, interrupt, ignore);
   EXPECT_EQ(again.reused_tokens, 0u);
 
   const auto fresh_host = engine(1024);
@@ -77,7 +77,7 @@ TEST_F(ConversationTest, AnInterruptedAnswerGoesOn) {
   size_t held = 0;
   {
     const InterruptGuard interrupt;
-    const Conversation::Turn turn =
+    const Turn turn =
         conversation.say("Tell me a story.", sampler, 50, interrupt, [](std::string_view) { std::raise(SIGINT); });
     EXPECT_EQ(turn.answer.stop, StopReason::interrupted);
     held = turn.fed_tokens + turn.answer.fed;
@@ -91,11 +91,11 @@ TEST_F(ConversationTest, AMessageThatDoesNotFitChangesNothing) {
   Conversation conversation(*host, "");
   Sampler sampler = greedy();
   const InterruptGuard interrupt;
-  const Conversation::Turn first = conversation.say("Say hello.", sampler, 4, interrupt, ignore);
+  const Turn first = conversation.say("Say hello.", sampler, 4, interrupt, ignore);
   std::string tale;
   for (int i = 0; i < 100; ++i) tale += "on and on ";
   EXPECT_THROW(conversation.say(tale, sampler, 4, interrupt, ignore), Error);
-  const Conversation::Turn next = conversation.say("Once more.", sampler, 4, interrupt, ignore);
+  const Turn next = conversation.say("Once more.", sampler, 4, interrupt, ignore);
   EXPECT_EQ(next.reused_tokens, first.fed_tokens + first.answer.fed);
 }
 
