@@ -40,7 +40,8 @@ class BufferedFile {
   }
   void fill_to(uint64_t offset) {
     static constexpr std::array<std::byte, kSnapshotAlignment> kZeros{};
-    write(std::span(kZeros).first(size_t(offset - written_)));
+    while (written_ < offset)
+      write(std::span(kZeros).first(size_t(std::min<uint64_t>(offset - written_, kZeros.size()))));
   }
   void commit() {
     flush();

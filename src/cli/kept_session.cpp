@@ -101,7 +101,9 @@ Json session_content(const SequenceRecord& record) {
 }
 
 KeptSession::KeptSession(const std::string& name)
-    : session_(SessionStore(session_folder()).open(name)), saved_(session_.info()) {}
+    : session_(SessionStore(session_folder()).open(name)),
+      saved_(session_.info()),
+      restore_seconds_(opening_.seconds()) {}
 
 void KeptSession::check_room(int64_t context) const {
   if (!saved_ || saved_->tokens < context) return;
@@ -116,8 +118,11 @@ const std::string& KeptSession::model_of(const Engine& engine) const {
 }
 
 RestoredSequence KeptSession::restore(Engine& engine) const {
+  const Stopwatch watch;
   try {
-    return session_.restore(engine.cache(), model_of(engine));
+    RestoredSequence restored = session_.restore(engine.cache(), model_of(engine));
+    restore_seconds_ += watch.seconds();
+    return restored;
   } catch (const Error& error) {
     const bool lost = error.code() == ErrorCode::corrupt || error.code() == ErrorCode::not_found;
     throw Error(error.code(), fmt::format("the session `{}` can't go on: {}{}", session_.name(), error.what(),
@@ -146,9 +151,18 @@ RawText KeptSession::raw_text(Engine& engine) const {
 
 void KeptSession::save(const Engine& engine, SequenceId sequence, const std::vector<int32_t>& tokens,
                        const Json& data) {
+  const Stopwatch watch;
   session_.save(engine.cache(), sequence,
                 {model_of(engine), fs::path(engine.model().path()).filename().string(), tokens, packed(data)});
   saved_ = session_.info();
+  save_seconds_ = watch.seconds();
+}
+
+Json KeptSession::json() const {
+  return {{"name", session_.name()},
+          {"bytes", saved_ ? saved_->bytes : 0},
+          {"restore_seconds", restore_seconds_},
+          {"save_seconds", save_seconds_}};
 }
 
 void KeptSession::save(const Engine& engine, const Conversation& conversation) {

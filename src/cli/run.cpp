@@ -152,7 +152,7 @@ void run(const RunFlags& flags) {
                  {"model", model->path()},
                  {"effective", effective_json(cache, effective.context, effective.micro_batch, effective.threads)},
                  {"layers", layers_json(cache)}};
-  if (kept) result["session"] = *flags.session;
+  if (kept) result["session"] = kept->json();
   print_json(result);
 }
 

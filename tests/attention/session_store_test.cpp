@@ -169,7 +169,10 @@ TEST_F(SessionStoreTest, ProcessesSaveAtTheSameTime) {
 // one finds one of the two, whole, and nothing else in the folder.
 TEST_F(SessionStoreTest, KilledAtAnyMoment) {
   const auto pages_short = page_bytes(cache_, short_), pages_long = page_bytes(cache_, long_);
-  SessionStore(path_).open("x").save(cache_, short_, record_of(100));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) SessionStore(path_).open("x").save(cache_, short_, record_of(100));
+  const auto four_saves =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
   SplitMix random(1);
   int with_orphans = 0, changed = 0;
   bool is_long = false;
@@ -186,7 +189,7 @@ TEST_F(SessionStoreTest, KilledAtAnyMoment) {
         _exit(1);
       }
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(500 + random.below(25000)));
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + random.below(uint64_t(four_saves.count()))));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);

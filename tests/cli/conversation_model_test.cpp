@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/kept_session.h"
 #include "kvasir/error.h"
+#include "tests/base/temporary_folder.h"
 
 namespace kvasir::cli {
 namespace {
@@ -84,6 +87,66 @@ TEST_F(ConversationTest, AnInterruptedAnswerGoesOn) {
   }
   const InterruptGuard interrupt;
   EXPECT_EQ(conversation.say("Go on.", sampler, 5, interrupt, ignore).reused_tokens, held);
+}
+
+// With --session, stopped after a turn and gone on in another engine: the answers of one that never stopped.
+TEST_F(ConversationTest, ASessionGoesOnAsIfItHadNeverStopped) {
+  const kvasir::test::TemporaryFolder folder;
+  setenv("KVASIR_SESSION_DIR", folder.file("sessions").c_str(), 1);
+  const InterruptGuard interrupt;
+  std::string tale = "Here is a story.";
+  for (int i = 0; i < 60; ++i) tale += " Then the fox met hare number " + std::to_string(i * i) + ".";
+  const std::vector<std::string> messages = {tale, "What happened?", "And then?"};
+  const auto whole_host = engine(2048);
+  Conversation whole(*whole_host, "You are brief.");
+  for (const std::string& message : messages) {
+    Sampler sampler = greedy();
+    const Turn expected = whole.say(message, sampler, 12, interrupt, ignore);
+    const auto host = engine(2048);
+    KeptSession kept("talk");
+    EXPECT_EQ(kept.resumes(), &message != &messages[0]);
+    Conversation conversation = kept.conversation(*host, "You are brief.");
+    Sampler again = greedy();
+    const Turn turn = conversation.say(message, again, 12, interrupt, ignore);
+    EXPECT_EQ(turn.answer.text, expected.answer.text);
+    EXPECT_EQ(turn.reused_tokens, expected.reused_tokens);
+    EXPECT_EQ(turn.fed_tokens, expected.fed_tokens);
+    EXPECT_EQ(conversation.state().held_text, whole.state().held_text);
+    kept.save(*host, conversation);
+    EXPECT_THROW(kept.check_room(int64_t(conversation.state().held_tokens.size())), Error);
+  }
+  const auto host = engine(2048);
+  KeptSession kept("talk");
+  EXPECT_THROW(KeptSession("talk"), Error);
+  EXPECT_THROW(kept.conversation(*host, "You are long."), Error);
+  EXPECT_THROW(kept.raw_text(*host), Error);
+  unsetenv("KVASIR_SESSION_DIR");
+}
+
+TEST_F(ConversationTest, ARawTextIsInterrupted) {
+  const auto host = engine(512);
+  Sampler sampler = greedy();
+  RawText text(*host, host->cache().create(), {});
+  {
+    const InterruptGuard interrupt;
+    const Turn turn =
+        text.go_on("Once upon a time", sampler, 20, interrupt, [](std::string_view) { std::raise(SIGINT); });
+    EXPECT_EQ(turn.answer.stop, StopReason::interrupted);
+    EXPECT_TRUE(text.complete());
+    EXPECT_EQ(text.state().pending.size(), 1u);
+    EXPECT_EQ(int64_t(text.state().held_tokens.size()), host->cache().length(text.sequence()));
+  }
+  {
+    const InterruptGuard interrupt;
+    EXPECT_EQ(text.go_on("", sampler, 3, interrupt, ignore).answer.tokens.size(), 3u);
+    EXPECT_EQ(int64_t(text.state().held_tokens.size()), host->cache().length(text.sequence()));
+  }
+  const RawTextState before = text.state();
+  const InterruptGuard interrupt;
+  std::raise(SIGINT);
+  text.go_on(" and then", sampler, 3, interrupt, ignore);
+  EXPECT_FALSE(text.complete());  // not to be saved
+  EXPECT_EQ(text.state().held_tokens, before.held_tokens);
 }
 
 TEST_F(ConversationTest, AMessageThatDoesNotFitChangesNothing) {
