@@ -87,11 +87,16 @@ void parse_kv_layers(const std::string& text, CacheOptions& options);
 int64_t packed_boundary(int64_t position, int64_t first, int recent);
 
 // What a sequence of `tokens` takes, by part. Computed by the same functions that the pool uses.
+//
+// The pool's budget bounds pages + windows. Pages of a restored sequence lie in its file (kvasir/session.h): the system
+// may drop them from memory and read them again at any time, so they take nothing of the budget, and are counted here
+// apart. What is appended after a restore comes from the pool as ever.
 struct CacheSize {
-  size_t pages = 0;      // packed pages
+  size_t pages = 0;      // packed pages in the pool
+  size_t mapped = 0;     // packed pages in mapped files
   size_t windows = 0;    // sink and recent, 16 bit, as allocated
   size_t bytes_f16 = 0;  // the same tokens in a plain 16-bit cache
-  size_t total() const { return pages + windows; }
+  size_t total() const { return pages + mapped + windows; }
   // Bits per stored value with windows, scales and protections, at this length.
   double bits_per_value() const { return bytes_f16 ? 16.0 * double(total()) / double(bytes_f16) : 0.0; }
 };
@@ -167,7 +172,8 @@ class Cache {
   void reserve(std::span<const Growth> growth);
   void reserve(SequenceId sequence, int64_t tokens);
 
-  CacheSize size() const;                     // what the pool has handed out now; bytes_f16 for the live tokens
+  // What the pool has handed out and files hold mapped now; bytes_f16 for the live tokens.
+  CacheSize size() const;
   CacheSize size(SequenceId sequence) const;  // shared pages counted in full
   CacheStats stats() const;
   // Codecs in words, one line per run of equal layers: "layers 2-27: K turbo4, V turbo4".

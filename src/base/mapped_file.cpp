@@ -37,6 +37,10 @@ MappedFile::~MappedFile() {
   if (data_) munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::prefetch() const {
+  if (data_) madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
+}
+
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

@@ -19,6 +19,8 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Asks the system to read all of it ahead; returns at once.
+  void prefetch() const;
 
  private:
   const std::byte* data_ = nullptr;

@@ -41,10 +41,11 @@ void cut(LayerState& state, int sink, int64_t tokens, bool keep_pages) {
 
 void add_layer_size(const CacheImpl& impl, size_t index, const LayerState& state, CacheSize& size) {
   const LayerGeometry& layer = impl.geometry.layers[index];
-  size_t pages = 0;
-  for (const auto& head : state.pages) pages += head.size();
-  for (const KeptTokens& kept : state.kept) pages += kept.pages.size();
-  size.pages += pages * impl.codecs[index].page_bytes();
+  const auto add = [&](const std::vector<PageRef>& pages) {
+    for (const PageRef& page : pages) (page.mapped() ? size.mapped : size.pages) += impl.codecs[index].page_bytes();
+  };
+  for (const auto& pages : state.pages) add(pages);
+  for (const KeptTokens& kept : state.kept) add(kept.pages);
   size.windows += state.window.bytes();
   const int64_t seen = layer.window > 0 ? std::min<int64_t>(state.length, layer.window) : state.length;
   size.bytes_f16 += 2 * size_t(seen) * size_t(layer.kv_heads) * size_t(layer.key_dim + layer.value_dim);
@@ -155,6 +156,7 @@ CacheSize Cache::size() const {
   for (const auto& [id, state] : impl_->sequences)
     for (size_t i = 0; i < state.layers.size(); ++i) add_layer_size(*impl_, i, state.layers[i], size);
   size.pages = impl_->pool.used() - size.windows;  // shared pages once
+  size.mapped = impl_->pool.mapped();
   return size;
 }
 

@@ -26,6 +26,11 @@ class Pool {
   // Throws Error out_of_memory unless `bytes` more fit.
   void require(size_t bytes) const;
 
+  // Pages of mapped files, which take no slot and none of the budget.
+  void count_mapped(size_t bytes) { mapped_ += bytes; }
+  void discount_mapped(size_t bytes) { mapped_ -= bytes; }
+
+  size_t mapped() const { return mapped_; }
   size_t used() const { return used_; }          // bytes in slots handed out
   size_t reserved() const { return reserved_; }  // bytes taken from the system
   size_t budget() const { return budget_; }
@@ -44,7 +49,7 @@ class Pool {
   void grow(SizeClass& size_class);
   void shrink(SizeClass& size_class, std::byte* base);
 
-  size_t budget_, used_ = 0, reserved_ = 0;
+  size_t budget_, used_ = 0, reserved_ = 0, mapped_ = 0;
   std::map<size_t, SizeClass> classes_;
 };
 

@@ -31,6 +31,7 @@ class Window {
   uint16_t* recent(Side side, int head);
   const uint16_t* sink(Side side, int head) const { return const_cast<Window*>(this)->sink(side, head); }
   const uint16_t* recent(Side side, int head) const { return const_cast<Window*>(this)->recent(side, head); }
+  const WindowRows& rows() const { return rows_; }  // allocated
   int dim(Side side) const { return side == Side::key ? layer_->key_dim : layer_->value_dim; }
 
  private:

@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/effective_config.h"
 #include "cli/kept_calibration.h"
+#include "cli/kept_session.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 
@@ -25,6 +27,7 @@ struct ChatFlags {
   CacheFlags cache;
   SamplingFlags sampling;
   std::string system;
+  std::optional<std::string> session;
   int64_t most_tokens = -1;
 };
 
@@ -37,12 +40,31 @@ bool read_message(std::string& line) {
   return bool(std::getline(std::cin, line));
 }
 
-void note_turn(const Conversation::Turn& turn, const Cache& cache) {
+void note_turn(const Turn& turn, const Cache& cache) {
   const CacheSize size = cache.size();
   note(fmt::format("[{} tokens read ({} reused) in {:.1f} s, {} at {:.1f}/s, stopped by {}; KV cache {} of {} in f16]",
                    turn.fed_tokens, turn.reused_tokens, turn.prefill_seconds, turn.answer.tokens.size(),
                    turn.answer.tokens_per_second(), to_string(turn.answer.stop), format_bytes(size.total()),
                    format_bytes(size.bytes_f16)));
+}
+
+void note_session(const std::string& name, const Conversation& conversation) {
+  const ConversationState& state = conversation.state();
+  if (state.held_tokens.empty()) return note(fmt::format("session `{}`: new, saved after each answer", name));
+  note(fmt::format("session `{}`: goes on after {} messages, {} tokens", name, state.messages.size(),
+                   state.held_tokens.size()));
+}
+
+// An answer that can't be saved is no reason to end the talk; the next one may be.
+void save_turn(KeptSession& kept, const Engine& engine, const Conversation& conversation,
+               std::optional<Error>& unsaved) {
+  try {
+    kept.save(engine, conversation);
+    unsaved.reset();
+  } catch (const Error& error) {
+    unsaved = error;
+    note(fmt::format("kvasir: the session is not saved: {}", error.what()));
+  }
 }
 
 void chat(const ChatFlags& flags) {
@@ -52,31 +74,36 @@ void chat(const ChatFlags& flags) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
   const CacheOptions options = cache_options(flags.cache);
+  std::optional<KeptSession> kept;
+  if (flags.session) kept.emplace(*flags.session);
   const std::shared_ptr<Model> model = load_model(flags.model);
+  if (kept) kept->check_room(context_length(flags.model, *model));
   calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
   Engine engine(model, engine_options(flags.model, *model, options));
   note_cache(engine.cache(), engine.options().context, engine.options().threads);
-  Conversation conversation(engine, flags.system);
+  Conversation conversation = kept ? kept->conversation(engine, flags.system) : Conversation(engine, flags.system);
+  if (kept) note_session(*flags.session, conversation);
   Sampler sampler(flags.sampling);
   note("Type a message; /exit or Ctrl-D ends, Ctrl-C stops an answer.");
 
   bool offsets_noted = false;
+  std::optional<Error> unsaved;
   for (std::string line; read_message(line);) {
     if (line == "/exit") break;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const InterruptGuard interrupt;
     try {
-      const Conversation::Turn turn =
-          conversation.say(line, sampler, flags.most_tokens, interrupt, [](std::string_view piece) {
-            std::fwrite(piece.data(), 1, piece.size(), stdout);
-            std::fflush(stdout);
-          });
+      const Turn turn = conversation.say(line, sampler, flags.most_tokens, interrupt, [](std::string_view piece) {
+        std::fwrite(piece.data(), 1, piece.size(), stdout);
+        std::fflush(stdout);
+      });
       std::fputc('\n', stdout);
       std::fflush(stdout);
       if (!offsets_noted && engine.cache().stats().pages_packed > 0) {
         note_key_offsets(engine.cache());
         offsets_noted = true;
       }
+      if (kept) save_turn(*kept, engine, conversation, unsaved);
       note_turn(turn, engine.cache());
       if (turn.answer.stop == StopReason::context_full)
         note(fmt::format("the context of {} tokens is full, the answer was cut; start anew or raise -c",
@@ -88,6 +115,7 @@ void chat(const ChatFlags& flags) {
       note(std::string("kvasir: ") + error.what());
     }
   }
+  if (unsaved) throw *unsaved;
 }
 
 }  // namespace
@@ -103,6 +131,7 @@ void add_chat(CLI::App& program) {
                    "most tokens of one answer; -1: until the model ends")
       ->capture_default_str();
   command->add_option("--system", flags->system, "a system message (also -sys)");
+  add_session_flag(*command, flags->session);
   command->callback([flags] { chat(*flags); });
 }
 

@@ -15,6 +15,7 @@ namespace kvasir::cli {
 
 void add_run(CLI::App& program);        // run.cpp: generate text
 void add_chat(CLI::App& program);       // chat.cpp: talk in the terminal
+void add_session(CLI::App& program);    // session.cpp: what run and chat --session keep
 void add_plan(CLI::App& program);       // plan.cpp: what the cache will take
 void add_eval(CLI::App& program);       // eval.cpp: `eval kld` and what the next line adds to it
 void add_eval_suite(CLI::App& eval);    // suite.cpp: `eval suite`

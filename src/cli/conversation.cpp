@@ -12,11 +12,15 @@
 
 namespace kvasir::cli {
 
-Conversation::Conversation(Engine& engine, const std::string& system)
-    : engine_(engine), sequence_(engine.cache().create()) {
+Conversation::Conversation(Engine& engine, SequenceId sequence, ConversationState state)
+    : engine_(engine), sequence_(sequence), state_(std::move(state)) {
   if (!has_chat_template(engine.model()))
     throw Error(ErrorCode::unsupported, "this model has no chat template, so it can't chat; use `kvasir run`");
-  if (!system.empty()) messages_.push_back({"system", system});
+}
+
+Conversation::Conversation(Engine& engine, const std::string& system)
+    : Conversation(engine, engine.cache().create(), {}) {
+  if (!system.empty()) state_.messages.push_back({"system", system});
 }
 
 std::vector<int32_t> Conversation::new_tokens(const std::string& text) {
@@ -29,66 +33,65 @@ std::vector<int32_t> Conversation::new_tokens(const std::string& text) {
                               "raise -c",
                               whole, context));
   };
-  if (!held_tokens_.empty() && text_is_exact_ && text.starts_with(held_text_)) {
-    std::vector<int32_t> fresh = model.tokenize(text.substr(held_text_.size()), false, true);
-    check_room(held_tokens_.size() + fresh.size());
+  if (!state_.held_tokens.empty() && state_.text_is_exact && text.starts_with(state_.held_text)) {
+    std::vector<int32_t> fresh = model.tokenize(text.substr(state_.held_text.size()), false, true);
+    check_room(state_.held_tokens.size() + fresh.size());
     return fresh;
   }
   std::vector<int32_t> whole = tokenize_start(model, text, true);
   check_room(whole.size());
-  const auto same = std::mismatch(held_tokens_.begin(), held_tokens_.end(), whole.begin(), whole.end());
+  const auto same = std::mismatch(state_.held_tokens.begin(), state_.held_tokens.end(), whole.begin(), whole.end());
   // At least one token has to be fed, or there are no logits to go on from.
   const auto common = std::min<int64_t>(same.second - whole.begin(), int64_t(whole.size()) - 1);
   int64_t kept = 0;
-  if (!held_tokens_.empty()) kept = engine_.cache().truncate(sequence_, common);
-  held_tokens_.assign(whole.begin(), whole.begin() + kept);
-  text_is_exact_ = false;  // until the rest has been fed
+  if (!state_.held_tokens.empty()) kept = engine_.cache().truncate(sequence_, common);
+  state_.held_tokens.assign(whole.begin(), whole.begin() + kept);
+  state_.text_is_exact = false;  // until the rest has been fed
   return {whole.begin() + kept, whole.end()};
 }
 
-Conversation::Turn Conversation::say(const std::string& message, Sampler& sampler, int64_t most_tokens,
-                                     const InterruptGuard& interrupt,
-                                     const std::function<void(std::string_view)>& on_text) {
-  messages_.push_back({"user", message});
+Turn Conversation::say(const std::string& message, Sampler& sampler, int64_t most_tokens,
+                       const InterruptGuard& interrupt, const std::function<void(std::string_view)>& on_text) {
+  state_.messages.push_back({"user", message});
   std::string text;
   std::vector<int32_t> fresh;
   try {
-    text = engine_.model().apply_chat_template(messages_, true);
+    text = engine_.model().apply_chat_template(state_.messages, true);
     fresh = new_tokens(text);
   } catch (const Error&) {
-    messages_.pop_back();
+    state_.messages.pop_back();
     throw;
   }
   Turn turn;
   turn.fed_tokens = fresh.size();
-  turn.reused_tokens = held_tokens_.size();
+  turn.reused_tokens = state_.held_tokens.size();
   const Stopwatch watch;
   std::span<const float> logits;
   try {
     logits = prefill(engine_, sequence_, fresh, interrupt);
   } catch (const Error&) {
-    messages_.pop_back();
+    state_.messages.pop_back();
     throw;
   }
   turn.prefill_seconds = watch.seconds();
-  held_tokens_.insert(held_tokens_.end(), fresh.begin(), fresh.end());
-  held_tokens_.resize(size_t(engine_.cache().length(sequence_)));  // shorter if interrupted
-  held_text_ = text;
-  text_is_exact_ = !logits.empty();
+  state_.held_tokens.insert(state_.held_tokens.end(), fresh.begin(), fresh.end());
+  state_.held_tokens.resize(size_t(engine_.cache().length(sequence_)));  // shorter if interrupted
+  state_.held_text = text;
+  state_.text_is_exact = !logits.empty();
   turn.answer.stop = StopReason::interrupted;
   if (logits.empty()) {
-    messages_.pop_back();  // the model never saw all of it
+    state_.messages.pop_back();  // the model never saw all of it
     return turn;
   }
   turn.answer = generate(engine_, sequence_, logits, sampler, most_tokens, interrupt, on_text);
 
   const Generated& answer = turn.answer;
-  messages_.push_back({"assistant", answer.text});
+  state_.messages.push_back({"assistant", answer.text});
   for (size_t i = 0; i < answer.fed; ++i) {
-    held_tokens_.push_back(answer.tokens[i]);
+    state_.held_tokens.push_back(answer.tokens[i]);
     const std::string piece = engine_.model().piece(answer.tokens[i]);
-    if (piece.empty()) text_is_exact_ = false;  // a control token, which the text doesn't show
-    held_text_ += piece;
+    if (piece.empty()) state_.text_is_exact = false;  // a control token, which the text doesn't show
+    state_.held_text += piece;
   }
   return turn;
 }

@@ -13,19 +13,33 @@
 
 namespace kvasir::cli {
 
+struct Turn {
+  Generated answer;
+  size_t fed_tokens = 0;     // of the prompt, in this turn
+  size_t reused_tokens = 0;  // that the cache already held
+  double prefill_seconds = 0;
+};
+
+// Everything a conversation is beside its sequence.
+struct ConversationState {
+  std::vector<Model::Message> messages;
+  std::string held_text;             // what the cache holds, as templated text
+  std::vector<int32_t> held_tokens;  // and as tokens
+  bool text_is_exact = true;         // held_text spells held_tokens completely
+};
+
 // Where the templated text goes on exactly from what the cache holds, only the new part is fed; where the template
 // rewrote history (some trim answers or drop reasoning), the cache goes back to the longest common beginning and the
 // rest is fed again.
 class Conversation {
  public:
+  // Throws Error unsupported for a model without a chat template.
   Conversation(Engine& engine, const std::string& system);
+  // One that goes on: `sequence` holds state.held_tokens.
+  Conversation(Engine& engine, SequenceId sequence, ConversationState state);
 
-  struct Turn {
-    Generated answer;
-    size_t fed_tokens = 0;     // of the prompt, in this turn
-    size_t reused_tokens = 0;  // that the cache already held
-    double prefill_seconds = 0;
-  };
+  SequenceId sequence() const { return sequence_; }
+  const ConversationState& state() const { return state_; }
 
   // One user message and the answer. Throws Error context_full and out_of_memory before anything is computed; the
   // message is then forgotten and the conversation stands as before.
@@ -38,10 +52,7 @@ class Conversation {
 
   Engine& engine_;
   SequenceId sequence_;
-  std::vector<Model::Message> messages_;
-  std::string held_text_;             // what the cache holds, as templated text
-  std::vector<int32_t> held_tokens_;  // and as tokens
-  bool text_is_exact_ = true;         // held_text_ spells held_tokens_ completely
+  ConversationState state_;
 };
 
 }  // namespace kvasir::cli

@@ -102,6 +102,7 @@ Json kv_json(const Cache& cache) {
           {"bytes_f16", size.bytes_f16},
           {"ratio", size.total() > 0 ? double(size.bytes_f16) / double(size.total()) : 0.0},
           {"bytes_pages", size.pages},
+          {"bytes_mapped", size.mapped},
           {"bytes_windows", size.windows}};
 }
 

@@ -16,8 +16,8 @@ void note_cache(const Cache& cache, int64_t context, int threads);
 // One line for each run of layers whose keys carry an offset of more than four times their spread.
 void note_key_offsets(const Cache& cache);
 
-// {"codec_k", "codec_v", "bits_per_value", "bytes", "bytes_f16", "ratio", "bytes_pages", "bytes_windows"} of what the
-// pool has handed out now.
+// {"codec_k", "codec_v", "bits_per_value", "bytes", "bytes_f16", "ratio", "bytes_pages", "bytes_mapped",
+// "bytes_windows"} of what the pool has handed out, and sessions' files hold mapped, now.
 Json kv_json(const Cache& cache);
 
 // Everything that changes a result: codecs by layer, windows, protection, overrides, kernels, threads.

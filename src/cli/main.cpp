@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   kvasir::cli::add_run(program);
   kvasir::cli::add_chat(program);
+  kvasir::cli::add_session(program);
   kvasir::cli::add_plan(program);
   kvasir::cli::add_eval(program);
   kvasir::cli::add_report(program);

@@ -109,7 +109,7 @@ void EpisodicMemory::seal(int episode, SequenceId built) {
 }
 
 EpisodicMemory::Retrieved EpisodicMemory::retrieve(const std::string& query) {
-  const std::vector<float> embedding = encoder_.encode_query(query);
+  std::vector<float> embedding = encoder_.encode_query(query);
   Retrieved found;
   if (episodes_.size() > 0) {
     const EpisodeMatch match = episodes_.match(embedding);
@@ -117,11 +117,10 @@ EpisodicMemory::Retrieved EpisodicMemory::retrieve(const std::string& query) {
     found.cosine = match.cosine;
   }
   size_t largest = 0;  // what a new one may grow to
-  for (const SequenceId sequence : sequences_)
-    largest = std::max(largest, answering_.cache().size(sequence).total());
+  for (const SequenceId sequence : sequences_) largest = std::max(largest, answering_.cache().size(sequence).total());
   const bool room = options_.most_bytes == 0 || bytes() + largest <= options_.most_bytes;
   if (episodes_.size() == 0 || (found.cosine < options_.threshold && room)) {
-    found.episode = open_episode(query, embedding);
+    found.episode = open_episode(query, std::move(embedding));
     found.opened = true;
   }
   const int64_t before = tokens_read_;
@@ -152,9 +151,9 @@ void EpisodicMemory::refresh(int episode, std::span<const int32_t> missing) {
 }
 
 // A cache that holds the conversation's first tokens and none of what came after.
-int EpisodicMemory::open_episode(const std::string& query, std::span<const float> embedding) {
+int EpisodicMemory::open_episode(const std::string& query, std::vector<float> embedding) {
   record_.segments.push_back({record_.turns.size(), 0, query});
-  episodes_.open(embedding);
+  episodes_.open(std::move(embedding));
   record_.episode_of_segment = episodes_.episode_of_segment();
   const size_t sinks = size_t(reading_.cache().options().sink);
   const size_t first = std::min(tokens_.size(), std::max(record_.opening.size(), sinks));

@@ -100,7 +100,7 @@ class EpisodicMemory {
   SelectionOptions selection(int episode) const;
   void seal(int episode, SequenceId built);
   void refresh(int episode, std::span<const int32_t> missing);
-  int open_episode(const std::string& query, std::span<const float> embedding);
+  int open_episode(const std::string& query, std::vector<float> embedding);
   void end_segments(int episode);
   void forget();
 

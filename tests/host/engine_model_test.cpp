@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,6 +10,8 @@
 #include "host/plan_geometry.h"
 #include "kvasir/engine.h"
 #include "kvasir/error.h"
+#include "kvasir/session.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/host/logits.h"
 
 namespace kvasir {
@@ -63,6 +66,32 @@ TEST_F(RealModel, SmolLm2EqualsNative) {
   for (const LayerGeometry& layer : model_->geometry().layers) EXPECT_EQ(layer, expected);
   EXPECT_EQ(geometry_from_gguf(path_).layers, model_->geometry().layers);
   expect_native(400, 128);
+}
+
+// Stopped, saved, restored by another engine: the logits of one that never stopped, to the last bit.
+TEST_F(RealModel, SmolLm2GoesOnFromASnapshot) {
+  load("smollm2");
+  if (!model_) return;
+  const test::TemporaryFolder folder;
+  std::vector<int32_t> tokens = model_->tokenize(some_text(), true, false);
+  tokens.resize(500);
+  const std::span<const int32_t> first(tokens.data(), 430), rest(tokens.data() + 430, 70);
+  for (const char* kv : {"f16", "turbo4.5,turbo4", "turbo2"}) {
+    EngineOptions options = test::plain_options(600, 128);
+    parse_kv(kv, options.cache);
+    options.cache.sink = 16;
+    options.cache.recent = 64;
+    options.threads = 2;
+    Engine whole(model_, options), stopped(model_, options), resumed(model_, options);
+    const SequenceId sequence = whole.cache().create(), source = stopped.cache().create();
+    whole.decode(sequence, first);
+    stopped.decode(source, first);
+    save_sequence(stopped.cache(), source, {model_->fingerprint(), "smollm2", {}, ""}, folder.file("x"));
+    const SequenceId restored = restore_sequence(resumed.cache(), folder.file("x"), model_->fingerprint()).sequence;
+    EXPECT_GT(resumed.cache().size().mapped, 0u);
+    const std::span<const float> expected = whole.decode(sequence, rest), got = resumed.decode(restored, rest);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin(), expected.end())) << kv;
+  }
 }
 
 TEST_F(RealModel, SmolLm2SpeaksItsChatTemplate) {

@@ -29,7 +29,7 @@ BELOW = {
     "cli": ["eval", "serve", "vector"],
     "house": ["cli"],  # only as a folder of tests
 }
-PUBLIC_HEADERS = {"error.h": "base", "codec.h": "codec", "cache.h": "cache", "attention.h": "attention",
+PUBLIC_HEADERS = {"error.h": "base", "codec.h": "codec", "cache.h": "cache", "session.h": "cache", "attention.h": "attention",
                   "engine.h": "host", "vector.h": "vector"}
 LLAMA_HEADER = re.compile(r"^(llama|ggml|gguf)([-.\w]*)\.h$")
 LLAMA_FROM = "host"  # the lowest room that may know llama.cpp

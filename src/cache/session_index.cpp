@@ -1,0 +1,264 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/session_index.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <random>
+#include <regex>
+#include <set>
+
+#include "base/checksum.h"
+#include "base/file_lock.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kApplicationId = 0x4b765373;  // "KvSs"
+constexpr int kSchemaVersion = 1;
+constexpr int kBusyMilliseconds = 10000;
+
+// The folder's sync on every commit (EXTRA) is what makes the order "snapshot, then name" hold through a power cut.
+constexpr const char* kSettings = "PRAGMA synchronous = EXTRA";
+constexpr const char* kSchema =
+    "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, file TEXT NOT NULL, model TEXT NOT NULL,"
+    " model_name TEXT NOT NULL, tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, changed INTEGER NOT NULL)";
+constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed";
+
+}  // namespace
+
+class SessionIndex::Statement {
+ public:
+  Statement(const SessionIndex& index, const std::string& sql) : index_(index) {
+    if (sqlite3_prepare_v2(index.database_, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) index.fail("read");
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(const std::string& text) {
+    sqlite3_bind_text(statement_, ++bound_, text.data(), int(text.size()), SQLITE_TRANSIENT);
+    return *this;
+  }
+  Statement& bind(int64_t number) {
+    sqlite3_bind_int64(statement_, ++bound_, number);
+    return *this;
+  }
+  bool next() {
+    const int status = sqlite3_step(statement_);
+    if (status != SQLITE_ROW && status != SQLITE_DONE) index_.fail("read or written");
+    return status == SQLITE_ROW;
+  }
+  int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  std::string text(int column) const {
+    const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return bytes ? std::string(bytes, size_t(sqlite3_column_bytes(statement_, column))) : std::string();
+  }
+
+ private:
+  const SessionIndex& index_;
+  sqlite3_stmt* statement_ = nullptr;
+  int bound_ = 0;
+};
+
+SessionIndex::SessionIndex(std::string folder) : folder_(std::move(folder)) {
+  open_database();
+  try {
+    check_ours();
+    execute(kSettings);
+  } catch (...) {
+    sqlite3_close(database_);
+    throw;
+  }
+}
+
+SessionIndex::~SessionIndex() {
+  sqlite3_close(database_);
+}
+
+void SessionIndex::open_database() {
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
+  if (sqlite3_open_v2(path_of("index.sqlite").c_str(), &database_, flags, nullptr) != SQLITE_OK) {
+    const std::string reason = database_ ? sqlite3_errmsg(database_) : "no memory";
+    sqlite3_close(database_);
+    throw Error(ErrorCode::io, fmt::format("`{}` can't be opened: {}; give another folder in KVASIR_SESSION_DIR",
+                                           path_of("index.sqlite"), reason));
+  }
+  sqlite3_busy_timeout(database_, kBusyMilliseconds);
+}
+
+// Before anything is written: an index of ours that is whole, or an empty file to become one.
+void SessionIndex::check_ours() {
+  const auto number = [&](const char* sql) {
+    Statement statement(*this, sql);
+    return statement.next() ? statement.number(0) : 0;
+  };
+  if (number("PRAGMA application_id") != kApplicationId) {
+    transaction([&] {  // another process may be at the same
+      const int64_t application = number("PRAGMA application_id");
+      if (application == kApplicationId) return;
+      if (application != 0 || number("SELECT count(*) FROM sqlite_schema") != 0)
+        throw Error(ErrorCode::corrupt, fmt::format("`{}` is another program's database: give another folder in "
+                                                    "KVASIR_SESSION_DIR",
+                                                    path_of("index.sqlite")));
+      execute(kSchema);
+      execute(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
+      execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
+    });
+  }
+  if (const int64_t version = number("PRAGMA user_version"); version > kSchemaVersion)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("`{}` has version {}, this program knows {}: use the newer program, or another folder in "
+                            "KVASIR_SESSION_DIR",
+                            path_of("index.sqlite"), version, kSchemaVersion));
+  Statement check(*this, "PRAGMA quick_check(1)");
+  if (!check.next() || check.text(0) != "ok")
+    throw Error(ErrorCode::corrupt,
+                fmt::format("`{}` is damaged ({}): repair it with SQLite's tools, or move its folder "
+                            "away to begin a new one",
+                            path_of("index.sqlite"), check.text(0)));
+  Statement columns(*this, fmt::format("SELECT {} FROM sessions LIMIT 0", kColumns));
+}
+
+void SessionIndex::fail(const char* doing) const {
+  const int status = sqlite3_errcode(database_);
+  const bool damaged = status == SQLITE_NOTADB || status == SQLITE_CORRUPT || status == SQLITE_ERROR;
+  if (damaged)
+    throw Error(ErrorCode::corrupt,
+                fmt::format("`{}` is damaged or another program's ({}): repair it with SQLite's tools, or give another "
+                            "folder in KVASIR_SESSION_DIR",
+                            path_of("index.sqlite"), sqlite3_errmsg(database_)));
+  throw Error(ErrorCode::io,
+              fmt::format("`{}` can't be {}: {}", path_of("index.sqlite"), doing, sqlite3_errmsg(database_)));
+}
+
+void SessionIndex::execute(const char* sql) const {
+  if (sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail("written");
+}
+
+void SessionIndex::transaction(const std::function<void()>& change) const {
+  execute("BEGIN IMMEDIATE");
+  try {
+    change();
+    execute("COMMIT");
+  } catch (...) {
+    sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+}
+
+SessionInfo SessionIndex::row(const Statement& statement) const {
+  SessionInfo info;
+  info.name = statement.text(0);
+  info.file = path_of(statement.text(1));
+  info.model = statement.text(2);
+  info.model_name = statement.text(3);
+  info.tokens = statement.number(4);
+  info.bytes = uint64_t(statement.number(5));
+  info.changed = statement.number(6);
+  return info;
+}
+
+std::optional<SessionInfo> SessionIndex::find(const std::string& name) const {
+  Statement statement(*this, fmt::format("SELECT {} FROM sessions WHERE name = ?", kColumns));
+  if (!statement.bind(name).next()) return std::nullopt;
+  return row(statement);
+}
+
+std::vector<SessionInfo> SessionIndex::list() const {
+  std::vector<SessionInfo> sessions;
+  Statement statement(*this, fmt::format("SELECT {} FROM sessions ORDER BY name", kColumns));
+  while (statement.next()) sessions.push_back(row(statement));
+  return sessions;
+}
+
+std::string SessionIndex::file_of(const std::string& name) const {
+  Statement statement(*this, "SELECT file FROM sessions WHERE name = ?");
+  return statement.bind(name).next() ? statement.text(0) : std::string();
+}
+
+std::string SessionIndex::unnamed(const std::string& file) const {
+  Statement statement(*this, "SELECT 1 FROM sessions WHERE file = ? LIMIT 1");
+  return file.empty() || statement.bind(file).next() ? std::string() : path_of(file);
+}
+
+std::string SessionIndex::put(const SessionInfo& info) {
+  std::string orphan;
+  transaction([&] {
+    const std::string old = file_of(info.name);
+    Statement(*this, fmt::format("INSERT OR REPLACE INTO sessions ({}) VALUES (?, ?, ?, ?, ?, ?, ?)", kColumns))
+        .bind(info.name)
+        .bind(fs::path(info.file).filename().string())
+        .bind(info.model)
+        .bind(info.model_name)
+        .bind(info.tokens)
+        .bind(int64_t(info.bytes))
+        .bind(info.changed)
+        .next();
+    orphan = unnamed(old);
+  });
+  return orphan;
+}
+
+bool SessionIndex::fork(const std::string& name, const std::string& to) {
+  bool taken = false;
+  transaction([&] {
+    taken = !file_of(to).empty();
+    if (taken) return;
+    Statement(*this, fmt::format("INSERT INTO sessions ({}) SELECT ?, file, model, model_name, tokens, bytes, changed "
+                                 "FROM sessions WHERE name = ?",
+                                 kColumns))
+        .bind(to)
+        .bind(name)
+        .next();
+  });
+  return !taken;
+}
+
+std::string SessionIndex::remove(const std::string& name) {
+  std::string orphan;
+  transaction([&] {
+    const std::string old = file_of(name);
+    Statement(*this, "DELETE FROM sessions WHERE name = ?").bind(name).next();
+    orphan = unnamed(old);
+  });
+  return orphan;
+}
+
+void SessionIndex::sweep() const {
+  const auto lock = FileLock::try_lock(store_lock(), FileLock::Kind::exclusive);
+  if (!lock) return;
+  std::set<std::string> named;
+  Statement statement(*this, "SELECT file FROM sessions");
+  while (statement.next()) named.insert(statement.text(0));
+  static const std::regex ours("s-[0-9a-f]{16}\\.kvasir(\\.[A-Za-z0-9]{6})?");
+  std::error_code error;  // what can't be deleted now is found again
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string file = entry.path().filename().string();
+    if (std::regex_match(file, ours) && !named.contains(file)) fs::remove(entry.path(), error);
+  }
+}
+
+std::string SessionIndex::fresh_snapshot() const {
+  std::random_device random;
+  for (;;) {
+    const uint64_t number = uint64_t(random()) << 32 | random();
+    std::string path = path_of(fmt::format("s-{:016x}.kvasir", number));
+    if (!fs::exists(path)) return path;
+  }
+}
+
+std::string SessionIndex::session_lock(const std::string& name) const {
+  return path_of(fmt::format("l-{:016x}.lock", checksum(std::as_bytes(std::span(name)))));
+}
+
+std::string SessionIndex::store_lock() const {
+  return path_of("store.lock");
+}
+
+}  // namespace kvasir
