@@ -102,10 +102,16 @@ void SessionIndex::check_ours() {
     transaction([&] {  // another process may be at the same
       const int64_t application = number("PRAGMA application_id");
       if (application == kApplicationId) return;
-      if (application != 0 || number("SELECT count(*) FROM sqlite_schema") != 0)
+      if (application != 0 || number("SELECT count(*) FROM sqlite_master") != 0)
         throw Error(ErrorCode::corrupt, fmt::format("`{}` is another program's database: give another folder in "
                                                     "KVASIR_SESSION_DIR",
                                                     path_of("index.sqlite")));
+      // Without its index every snapshot would look like a crash's leaving.
+      if (!snapshots().empty())
+        throw Error(ErrorCode::corrupt,
+                    fmt::format("the folder `{}` has snapshots of sessions but no index of them: put its index.sqlite "
+                                "back, or give another folder in KVASIR_SESSION_DIR",
+                                folder_));
       execute(kSchema);
       execute(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
       execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
@@ -230,18 +236,24 @@ std::string SessionIndex::remove(const std::string& name) {
   return orphan;
 }
 
+std::vector<fs::path> SessionIndex::snapshots() const {
+  static const std::regex ours("s-[0-9a-f]{16}\\.kvasir(\\.[A-Za-z0-9]{6})?");
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error))
+    if (std::regex_match(entry.path().filename().string(), ours)) found.push_back(entry.path());
+  return found;
+}
+
 void SessionIndex::sweep() const {
   const auto lock = FileLock::try_lock(store_lock(), FileLock::Kind::exclusive);
   if (!lock) return;
   std::set<std::string> named;
   Statement statement(*this, "SELECT file FROM sessions");
   while (statement.next()) named.insert(statement.text(0));
-  static const std::regex ours("s-[0-9a-f]{16}\\.kvasir(\\.[A-Za-z0-9]{6})?");
   std::error_code error;  // what can't be deleted now is found again
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string file = entry.path().filename().string();
-    if (std::regex_match(file, ours) && !named.contains(file)) fs::remove(entry.path(), error);
-  }
+  for (const fs::path& path : snapshots())
+    if (!named.contains(path.filename().string())) fs::remove(path, error);
 }
 
 std::string SessionIndex::fresh_snapshot() const {

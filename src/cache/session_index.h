@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -51,8 +52,9 @@ class SessionIndex {
   [[noreturn]] void fail(const char* doing) const;
   std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
   SessionInfo row(const Statement& statement) const;
-  std::string file_of(const std::string& name) const;  // without the folder; empty if there is no such session
-  std::string unnamed(const std::string& file) const;  // its path if no session has it
+  std::vector<std::filesystem::path> snapshots() const;  // in the folder, with a name or without, whole or not
+  std::string file_of(const std::string& name) const;    // without the folder; empty if there is no such session
+  std::string unnamed(const std::string& file) const;    // its path if no session has it
   // What `change` does, in one transaction.
   void transaction(const std::function<void()>& change) const;
 

@@ -265,6 +265,11 @@ TEST_F(SessionStoreTest, IndexesThatAreDamagedOrForeign) {
   write_bytes(index, good.substr(0, good.size() - 4096));
   expect_untouched(ErrorCode::corrupt, index);
 
+  // An index that someone deleted: its snapshots aren't orphans. (An empty file is what is left of it.)
+  EXPECT_EQ(snapshots(), 1u);
+  expect_error(ErrorCode::corrupt, "no index", [&] { SessionStore store(path_); });
+  EXPECT_EQ(snapshots(), 1u);
+
   // A snapshot that someone deleted.
   write_bytes(index, good);
   SessionStore store(path_);
@@ -278,7 +283,7 @@ TEST_F(SessionStoreTest, FoldersThatCannotBe) {
   write_bytes(folder_.file("file"), "x");
   expect_error(ErrorCode::io, "KVASIR_SESSION_DIR", [&] { SessionStore store(folder_.file("file")); });
   expect_error(ErrorCode::io, "KVASIR_SESSION_DIR", [&] { SessionStore store(folder_.file("file") + "/deeper"); });
-  SessionStore store(folder_.file("new/deep/folder"));
+  SessionStore store(folder_.file("new/deep/folder/"));
   EXPECT_EQ(fs::status(folder_.file("new/deep/folder")).permissions() & fs::perms::others_all, fs::perms::none);
 }
 
