@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,9 +65,16 @@ struct SessionInfo {
   std::string name;
   std::string model, model_name;
   int64_t tokens = 0;
-  uint64_t bytes = 0;   // of its snapshot; a fork shares it until either of the two is saved
+  uint64_t bytes = 0;   // of its snapshots; a fork shares each until either of the two has saved another in its place
   int64_t changed = 0;  // last save, seconds since 1970
   std::string file;     // path of its snapshot
+  std::vector<std::string> parts;  // and of those beside it
+};
+
+// A sequence that a session keeps beside its first one.
+struct SessionPart {
+  SequenceId sequence = 0;
+  std::string file;  // its snapshot, one of SessionInfo::parts, if it is as it was saved there; empty: to be written
 };
 
 class SessionIndex;
@@ -83,10 +91,15 @@ class Session {
   // What was saved last; empty if nothing ever was.
   std::optional<SessionInfo> info() const;
   // restore_sequence of what was saved last. Throws Error not_found if nothing was, and what restore_sequence throws.
+  // Parts are restored by restore_sequence, from SessionInfo::parts.
   RestoredSequence restore(Cache& cache, const std::string& model) const;
   // A new snapshot, then one transaction that points the name to it, then the old file goes. A crash at any moment
   // leaves the old sequence or the new one, whole. Throws Error: what save_sequence throws; io; corrupt.
   void save(const Cache& cache, SequenceId sequence, const SequenceRecord& record);
+  // With parts, which the same transaction switches: what a crash leaves are the old sequence and its parts, or the new
+  // ones. Parts that have a file keep it, the others get a new one, which is filled in. SessionInfo::tokens is that of
+  // the longest sequence. Throws also invalid_argument: a file that isn't among what was saved last.
+  void save(const Cache& cache, SequenceId sequence, const SequenceRecord& record, std::span<SessionPart> parts);
 
  private:
   friend class SessionStore;

@@ -9,6 +9,7 @@
 #include <random>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "base/checksum.h"
 #include "base/file_lock.h"
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kApplicationId = 0x4b765373;  // "KvSs"
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 constexpr int kBusyMilliseconds = 10000;
 
 // The folder's sync on every commit (EXTRA) is what makes the order "snapshot, then name" hold through a power cut.
@@ -28,14 +29,31 @@ constexpr const char* kSettings = "PRAGMA synchronous = EXTRA";
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, file TEXT NOT NULL, model TEXT NOT NULL,"
     " model_name TEXT NOT NULL, tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, changed INTEGER NOT NULL,"
-    " xxh3 TEXT NOT NULL)";
-constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed, xxh3";
+    " parts TEXT NOT NULL, xxh3 TEXT NOT NULL)";
+constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed, parts, xxh3";
+
+std::string file_name(const std::string& path) {
+  return fs::path(path).filename().string();
+}
+
+// Names of files, which have no spaces.
+std::string parts_text(const SessionInfo& info) {
+  std::string text;
+  for (const std::string& part : info.parts) text += (text.empty() ? "" : " ") + file_name(part);
+  return text;
+}
+
+std::vector<std::string> files_of(const SessionInfo& info) {
+  std::vector<std::string> files = info.parts;
+  files.push_back(info.file);
+  return files;
+}
 
 // SQLite notices damage to its own structure, not to what rows say; and a file whose name were damaged here would look
 // like an orphan.
 std::string row_checksum(const SessionInfo& info) {
-  const std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}", info.name, fs::path(info.file).filename().string(),
-                                       info.model, info.model_name, info.tokens, info.bytes, info.changed);
+  const std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", info.name, file_name(info.file), info.model,
+                                       info.model_name, info.tokens, info.bytes, info.changed, parts_text(info));
   return fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
 }
 
@@ -139,7 +157,7 @@ void SessionIndex::check_ours() {
                             path_of("index.sqlite"), check.text(0)));
   Statement rows(*this, fmt::format("SELECT {} FROM sessions", kColumns));
   while (rows.next())
-    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(7))
+    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(8))
       throw Error(ErrorCode::corrupt,
                   fmt::format("`{}` is damaged in the row of session `{}`: repair it with SQLite's tools, or move its "
                               "folder away to begin a new one",
@@ -182,6 +200,8 @@ SessionInfo SessionIndex::row(const Statement& statement) const {
   info.tokens = statement.number(4);
   info.bytes = uint64_t(statement.number(5));
   info.changed = statement.number(6);
+  std::istringstream parts(statement.text(7));
+  for (std::string part; parts >> part;) info.parts.push_back(path_of(part));
   return info;
 }
 
@@ -198,37 +218,44 @@ std::vector<SessionInfo> SessionIndex::list() const {
   return sessions;
 }
 
-std::string SessionIndex::file_of(const std::string& name) const {
-  Statement statement(*this, "SELECT file FROM sessions WHERE name = ?");
-  return statement.bind(name).next() ? statement.text(0) : std::string();
-}
-
 void SessionIndex::write_row(const SessionInfo& info) const {
-  Statement(*this, fmt::format("INSERT OR REPLACE INTO sessions ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", kColumns))
+  Statement(*this, fmt::format("INSERT OR REPLACE INTO sessions ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", kColumns))
       .bind(info.name)
-      .bind(fs::path(info.file).filename().string())
+      .bind(file_name(info.file))
       .bind(info.model)
       .bind(info.model_name)
       .bind(info.tokens)
       .bind(int64_t(info.bytes))
       .bind(info.changed)
+      .bind(parts_text(info))
       .bind(row_checksum(info))
       .next();
 }
 
-std::string SessionIndex::unnamed(const std::string& file) const {
-  Statement statement(*this, "SELECT 1 FROM sessions WHERE file = ? LIMIT 1");
-  return file.empty() || statement.bind(file).next() ? std::string() : path_of(file);
+std::set<std::string> SessionIndex::named() const {
+  std::set<std::string> paths;
+  for (const SessionInfo& info : list())
+    for (std::string& file : files_of(info)) paths.insert(std::move(file));
+  return paths;
 }
 
-std::string SessionIndex::put(const SessionInfo& info) {
-  std::string orphan;
+std::vector<std::string> SessionIndex::unnamed(const std::optional<SessionInfo>& before) const {
+  std::vector<std::string> orphans;
+  if (!before) return orphans;
+  const std::set<std::string> others = named();
+  for (const std::string& file : files_of(*before))
+    if (!others.contains(file)) orphans.push_back(file);
+  return orphans;
+}
+
+std::vector<std::string> SessionIndex::put(const SessionInfo& info) {
+  std::vector<std::string> orphans;
   transaction([&] {
-    const std::string old = file_of(info.name);
+    const auto before = find(info.name);
     write_row(info);
-    orphan = unnamed(old);
+    orphans = unnamed(before);
   });
-  return orphan;
+  return orphans;
 }
 
 bool SessionIndex::fork(const std::string& name, const std::string& to) {
@@ -243,14 +270,14 @@ bool SessionIndex::fork(const std::string& name, const std::string& to) {
   return done;
 }
 
-std::string SessionIndex::remove(const std::string& name) {
-  std::string orphan;
+std::vector<std::string> SessionIndex::remove(const std::string& name) {
+  std::vector<std::string> orphans;
   transaction([&] {
-    const std::string old = file_of(name);
+    const auto before = find(name);
     Statement(*this, "DELETE FROM sessions WHERE name = ?").bind(name).next();
-    orphan = unnamed(old);
+    orphans = unnamed(before);
   });
-  return orphan;
+  return orphans;
 }
 
 std::vector<fs::path> SessionIndex::snapshots() const {
@@ -265,12 +292,10 @@ std::vector<fs::path> SessionIndex::snapshots() const {
 void SessionIndex::sweep() const {
   const auto lock = FileLock::try_lock(store_lock(), FileLock::Kind::exclusive);
   if (!lock) return;
-  std::set<std::string> named;
-  Statement statement(*this, "SELECT file FROM sessions");
-  while (statement.next()) named.insert(statement.text(0));
+  const std::set<std::string> kept = named();
   std::error_code error;  // what can't be deleted now is found again
   for (const fs::path& path : snapshots())
-    if (!named.contains(path.filename().string())) fs::remove(path, error);
+    if (!kept.contains(path_of(path.filename().string()))) fs::remove(path, error);
 }
 
 std::string SessionIndex::fresh_snapshot() const {

@@ -3,7 +3,7 @@
 //
 // Which session has which snapshot: one table in SQLite, and the names of the files around it.
 //
-//   index.sqlite        this table
+//   index.sqlite        this table; of a session with several snapshots, it names all in one row
 //   s-<16 hex>.kvasir   snapshots, each under a fresh name, never changed (s-….kvasir.<6>: one being written)
 //   l-<16 hex>.lock     the session whose name has this checksum is in use
 //   store.lock          shared while a process saves, exclusive while one looks for snapshots without a name
@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,10 @@ class SessionIndex {
 
   std::optional<SessionInfo> find(const std::string& name) const;
   std::vector<SessionInfo> list() const;
-  // Each of these is one transaction. The path of the snapshot that lost its last name is returned; empty if none did.
-  std::string put(const SessionInfo& info);
+  // Each of these is one transaction. The paths of snapshots that lost their last name are returned.
+  std::vector<std::string> put(const SessionInfo& info);
   bool fork(const std::string& name, const std::string& to);  // false if `to` is taken or `name` gone
-  std::string remove(const std::string& name);
+  std::vector<std::string> remove(const std::string& name);
 
   // Deletes snapshots without a name, unless someone is saving.
   void sweep() const;
@@ -53,10 +54,10 @@ class SessionIndex {
   std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
   SessionInfo row(const Statement& statement) const;
   std::vector<std::filesystem::path> snapshots() const;  // in the folder, with a name or without, whole or not
-  // Empty if there is no such session.
-  std::string file_of(const std::string& name) const;
   void write_row(const SessionInfo& info) const;
-  std::string unnamed(const std::string& file) const;  // its path if no session has it
+  std::set<std::string> named() const;  // paths of all sessions' snapshots
+  std::vector<std::string> unnamed(
+      const std::optional<SessionInfo>& before) const;  // of its snapshots, who has no name
   // What `change` does, in one transaction.
   void transaction(const std::function<void()>& change) const;
 

@@ -68,9 +68,9 @@ void make_folder(const std::string& folder) {
                 fmt::format("the folder `{}` can't be made: give another one in KVASIR_SESSION_DIR", folder));
 }
 
-void delete_file(const std::string& path) {
-  std::error_code error;  // without a name it is swept later
-  if (!path.empty()) fs::remove(path, error);
+void delete_files(const std::vector<std::string>& paths) {
+  std::error_code error;  // without a name they are swept later
+  for (const std::string& path : paths) fs::remove(path, error);
 }
 
 }  // namespace
@@ -95,7 +95,13 @@ RestoredSequence Session::restore(Cache& cache, const std::string& model) const 
 }
 
 void Session::save(const Cache& cache, SequenceId sequence, const SequenceRecord& record) {
+  save(cache, sequence, record, {});
+}
+
+void Session::save(const Cache& cache, SequenceId sequence, const SequenceRecord& record,
+                   std::span<SessionPart> parts) {
   const FileLock saving(index_->store_lock(), FileLock::Kind::shared);
+  const auto before = this->info();
   SessionInfo info;
   info.name = name_;
   info.model = record.model;
@@ -103,9 +109,26 @@ void Session::save(const Cache& cache, SequenceId sequence, const SequenceRecord
   info.tokens = cache.length(sequence);
   info.file = index_->fresh_snapshot();
   info.bytes = save_sequence(cache, sequence, record, info.file);
+  for (const SessionPart& part : parts) {
+    std::string file = part.file;
+    if (file.empty()) {
+      file = index_->fresh_snapshot();
+      save_sequence(cache, part.sequence, {record.model, record.model_name, {}, {}}, file);
+    } else if (!before || std::find(before->parts.begin(), before->parts.end(), file) == before->parts.end()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("`{}` is no part of what session `{}` has saved: save that sequence anew", file, name_));
+    }
+    std::error_code error;
+    info.bytes += fs::file_size(file, error);
+    if (error)
+      throw Error(ErrorCode::io, fmt::format("`{}` of session `{}` can't be read: {}", file, name_, error.message()));
+    info.tokens = std::max(info.tokens, cache.length(part.sequence));
+    info.parts.push_back(std::move(file));
+  }
   info.changed =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  delete_file(index_->put(info));
+  delete_files(index_->put(info));
+  for (size_t i = 0; i < parts.size(); ++i) parts[i].file = info.parts[i];
 }
 
 SessionStore::SessionStore(const std::string& folder) {
@@ -142,7 +165,7 @@ void SessionStore::fork(const std::string& name, const std::string& to) {
 void SessionStore::remove(const std::string& name) {
   find(name);
   FileLock lock = take_name(*index_, name);
-  delete_file(index_->remove(name));
+  delete_files(index_->remove(name));
   lock.remove_file();
 }
 

@@ -7,15 +7,19 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/effective_config.h"
+#include "cli/episodic_conversation.h"
 #include "cli/kept_calibration.h"
 #include "cli/kept_session.h"
+#include "cli/memory_flags.h"
 #include "cli/model_flags.h"
 #include "cli/terminal.h"
 
@@ -26,6 +30,7 @@ struct ChatFlags {
   ModelFlags model;
   CacheFlags cache;
   SamplingFlags sampling;
+  MemoryFlags memory;
   std::string system;
   std::optional<std::string> session;
   int64_t most_tokens = -1;
@@ -48,18 +53,34 @@ void note_turn(const Turn& turn, const Cache& cache) {
                    format_bytes(size.bytes_f16)));
 }
 
-void note_session(const std::string& name, const Conversation& conversation) {
-  const ConversationState& state = conversation.state();
-  if (state.held_tokens.empty()) return note(fmt::format("session `{}`: new, saved after each answer", name));
-  note(fmt::format("session `{}`: goes on after {} messages, {} tokens", name, state.messages.size(),
-                   state.held_tokens.size()));
+void note_turn(const EpisodicTurn& turn, const EpisodicChat& chat) {
+  const EpisodicMemory& memory = chat.memory();
+  if (turn.answer.stop == StopReason::interrupted) return note("[interrupted: this turn is forgotten]");
+  note(fmt::format(
+      "[{}episode {} of {}{} (cosine {:.2f}), {} tokens read in {:.1f} s, {} at {:.1f}/s, stopped by {}; past "
+      "of {} tokens, episodes {}]",
+      turn.clustered ? "past clustered, " : "", turn.episode.episode + 1, memory.episodes().size(),
+      turn.episode.opened ? ", new" : "", turn.episode.cosine, turn.fed_tokens, turn.prefill_seconds,
+      turn.answer.tokens.size(), turn.answer.tokens_per_second(), to_string(turn.answer.stop), memory.tokens(),
+      format_bytes(memory.bytes())));
 }
 
+void note_session(const std::string& name, size_t messages, int64_t tokens) {
+  if (messages == 0) return note(fmt::format("session `{}`: new, saved after each answer", name));
+  note(fmt::format("session `{}`: goes on after {} messages, {} tokens", name, messages, tokens));
+}
+
+// A conversation, however it is kept.
+struct Talk {
+  std::function<Turn(const std::string& message, const InterruptGuard& interrupt)> say;
+  std::function<void(const Turn& turn)> note_turn;
+  std::function<void()> save;  // empty: without a session
+};
+
 // An answer that can't be saved is no reason to end the talk; the next one may be.
-void save_turn(KeptSession& kept, const Engine& engine, const Conversation& conversation,
-               std::optional<Error>& unsaved) {
+void save_turn(const Talk& talk, std::optional<Error>& unsaved) {
   try {
-    kept.save(engine, conversation);
+    talk.save();
     unsaved.reset();
   } catch (const Error& error) {
     unsaved = error;
@@ -67,26 +88,13 @@ void save_turn(KeptSession& kept, const Engine& engine, const Conversation& conv
   }
 }
 
-void chat(const ChatFlags& flags) {
-  check_model_flags(flags.model);
-  check_sampling_flags(flags.sampling);
-  if (flags.most_tokens < -1 || flags.most_tokens == 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
-  const CacheOptions options = cache_options(flags.cache);
-  std::optional<KeptSession> kept;
-  if (flags.session) kept.emplace(*flags.session);
-  const std::shared_ptr<Model> model = load_model(flags.model);
-  if (kept) kept->check_room(context_length(flags.model, *model));
-  // What is resumed has the codecs that it has.
-  if (!kept || !kept->resumes()) calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
-  Engine engine(model, engine_options(flags.model, *model, options));
-  note_cache(engine.cache(), engine.options().context, engine.options().threads);
-  Conversation conversation = kept ? kept->conversation(engine, flags.system) : Conversation(engine, flags.system);
-  if (kept) note_session(*flags.session, conversation);
-  Sampler sampler(flags.sampling);
-  note("Type a message; /exit or Ctrl-D ends, Ctrl-C stops an answer.");
+void show(std::string_view piece) {
+  std::fwrite(piece.data(), 1, piece.size(), stdout);
+  std::fflush(stdout);
+}
 
+void run(const Talk& talk, const Engine& engine) {
+  note("Type a message; /exit or Ctrl-D ends, Ctrl-C stops an answer.");
   bool offsets_noted = false;
   std::optional<Error> unsaved;
   for (std::string line; read_message(line);) {
@@ -94,18 +102,14 @@ void chat(const ChatFlags& flags) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const InterruptGuard interrupt;
     try {
-      const Turn turn = conversation.say(line, sampler, flags.most_tokens, interrupt, [](std::string_view piece) {
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-        std::fflush(stdout);
-      });
-      std::fputc('\n', stdout);
-      std::fflush(stdout);
+      const Turn turn = talk.say(line, interrupt);
+      show("\n");
       if (!offsets_noted && engine.cache().stats().pages_packed > 0) {
         note_key_offsets(engine.cache());
         offsets_noted = true;
       }
-      if (kept) save_turn(*kept, engine, conversation, unsaved);
-      note_turn(turn, engine.cache());
+      if (talk.save) save_turn(talk, unsaved);
+      talk.note_turn(turn);
       if (turn.answer.stop == StopReason::context_full)
         note(fmt::format("the context of {} tokens is full, the answer was cut; start anew or raise -c",
                          engine.options().context));
@@ -117,6 +121,64 @@ void chat(const ChatFlags& flags) {
     }
   }
   if (unsaved) throw *unsaved;
+}
+
+void talk_in_full(const ChatFlags& flags, Engine& engine, Sampler& sampler, KeptSession* kept) {
+  Conversation conversation = kept ? kept->conversation(engine, flags.system) : Conversation(engine, flags.system);
+  const ConversationState& state = conversation.state();
+  if (kept)
+    note_session(*flags.session, kept->resumes() ? state.messages.size() : 0, int64_t(state.held_tokens.size()));
+  Talk talk;
+  talk.say = [&](const std::string& message, const InterruptGuard& interrupt) {
+    return conversation.say(message, sampler, flags.most_tokens, interrupt, show);
+  };
+  talk.note_turn = [&](const Turn& turn) { note_turn(turn, engine.cache()); };
+  if (kept) talk.save = [&] { kept->save(engine, conversation); };
+  run(talk, engine);
+}
+
+void talk_in_episodes(const ChatFlags& flags, const std::shared_ptr<Model>& model, Engine& engine, Sampler& sampler,
+                      KeptSession* kept) {
+  EpisodicParts parts(model, engine, flags.memory);
+  const std::unique_ptr<EpisodicChat> chat =
+      kept ? kept->episodes(parts.setup(), flags.system, parts.settings())
+           : std::make_unique<EpisodicChat>(parts.setup(), EpisodicChatState{flags.system, {}});
+  if (kept) note_session(*flags.session, kept->resumes() ? chat->messages().size() : 0, chat->memory().tokens());
+  EpisodicTurn last;
+  Talk talk;
+  talk.say = [&](const std::string& message, const InterruptGuard& interrupt) {
+    last = say(*chat, message, sampler, flags.most_tokens, interrupt, show);
+    return Turn(last);
+  };
+  talk.note_turn = [&](const Turn&) { note_turn(last, *chat); };
+  if (kept) talk.save = [&] { kept->save(*chat); };
+  run(talk, engine);
+}
+
+void chat(const CLI::App& command, ChatFlags flags) {
+  check_model_flags(flags.model);
+  check_sampling_flags(flags.sampling);
+  check_memory_flags(command, flags.memory);
+  if (flags.most_tokens < -1 || flags.most_tokens == 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("-n takes -1 (until the end) or 1 and more tokens, got {}", flags.most_tokens));
+  // Memory doesn't grow with positions then.
+  if (flags.memory.episodic() && command.count("--ctx-size") == 0) flags.model.context = 0;
+  const CacheOptions options = cache_options(flags.cache);
+  std::optional<KeptSession> kept;
+  if (flags.session) kept.emplace(*flags.session);
+  const std::shared_ptr<Model> model = load_model(flags.model);
+  if (kept) kept->check_room(context_length(flags.model, *model));
+  // What is resumed has the codecs that it has.
+  if (!kept || !kept->resumes()) calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
+  Engine engine(model, engine_options(flags.model, *model, options));
+  note_cache(engine.cache(), engine.options().context, engine.options().threads);
+  Sampler sampler(flags.sampling);
+  KeptSession* const session = kept ? &*kept : nullptr;
+  if (flags.memory.episodic())
+    talk_in_episodes(flags, model, engine, sampler, session);
+  else
+    talk_in_full(flags, engine, sampler, session);
 }
 
 }  // namespace
@@ -133,7 +195,8 @@ void add_chat(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--system", flags->system, "a system message (also -sys)");
   add_session_flag(*command, flags->session);
-  command->callback([flags] { chat(*flags); });
+  add_memory_flags(*command, flags->memory);
+  command->callback([flags, command] { chat(*command, *flags); });
 }
 
 }  // namespace kvasir::cli

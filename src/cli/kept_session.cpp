@@ -58,19 +58,17 @@ Json messages_json(const ConversationState& state) {
 }
 
 void require_kind(const std::string& name, const Json& data, const char* kind) {
-  if (data.at("kind") == kind) return;
-  throw Error(ErrorCode::invalid_argument,
-              data.at("kind") == kText
-                  ? fmt::format("the session `{}` is a raw text: go on with `kvasir run --raw`, or give another "
-                                "--session",
-                                name)
-                  : fmt::format("the session `{}` is a chat: leave out --raw, or give another --session", name));
+  const std::string found = data.at("kind").get<std::string>();
+  if (found == kind) return;
+  const char* const what = found == kText           ? "is a raw text: go on with `kvasir run --raw`"
+                           : found == kEpisodesKind ? "is kept in episodes: go on with `kvasir chat --memory episodes`"
+                                                    : "is a chat: leave out --raw";
+  throw Error(ErrorCode::invalid_argument, fmt::format("the session `{}` {}, or give another --session", name, what));
 }
 
-void require_system(const std::string& name, const ConversationState& state, const std::string& system) {
+void require_system(const std::string& name, std::span<const Model::Message> messages, const std::string& system) {
   if (system.empty()) return;
-  const bool same =
-      !state.messages.empty() && state.messages[0].role == "system" && state.messages[0].content == system;
+  const bool same = !messages.empty() && messages[0].role == "system" && messages[0].content == system;
   if (!same)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the session `{}` began with another system message or none: leave out --system, or give "
@@ -97,6 +95,7 @@ Json session_content(const SequenceRecord& record) {
   const Json data = unpacked(record);
   Json content = {{"kind", data.at("kind")}};
   if (data.at("kind") == kChat) content["messages"] = data.at("messages");
+  if (data.at("kind") == kEpisodesKind) content.update(Json(episodic_summary(nlohmann::json(data))));
   return content;
 }
 
@@ -117,11 +116,11 @@ const std::string& KeptSession::model_of(const Engine& engine) const {
   return model_;
 }
 
-RestoredSequence KeptSession::restore(Engine& engine) const {
-  const std::string& model = model_of(engine);
+template <typename Restore>
+auto KeptSession::restoring(const Restore& restore) const {
   const Stopwatch watch;
   try {
-    RestoredSequence restored = session_.restore(engine.cache(), model);
+    auto restored = restore();
     restore_seconds_ += watch.seconds();
     return restored;
   } catch (const Error& error) {
@@ -131,13 +130,18 @@ RestoredSequence KeptSession::restore(Engine& engine) const {
   }
 }
 
+RestoredSequence KeptSession::restore(Engine& engine) const {
+  const std::string& model = model_of(engine);
+  return restoring([&] { return session_.restore(engine.cache(), model); });
+}
+
 Conversation KeptSession::conversation(Engine& engine, const std::string& system) const {
   if (!saved_) return Conversation(engine, system);
   RestoredSequence restored = restore(engine);
   const Json data = unpacked(restored.record);
   require_kind(session_.name(), data, kChat);
   ConversationState state = conversation_state(data, std::move(restored.record.tokens));
-  require_system(session_.name(), state, system);
+  require_system(session_.name(), state.messages, system);
   return Conversation(engine, restored.sequence, std::move(state));
 }
 
@@ -155,6 +159,24 @@ void KeptSession::save(const Engine& engine, SequenceId sequence, const std::vec
   const Stopwatch watch;
   session_.save(engine.cache(), sequence,
                 {model_of(engine), fs::path(engine.model().path()).filename().string(), tokens, packed(data)});
+  saved_ = session_.info();
+  save_seconds_ = watch.seconds();
+}
+
+std::unique_ptr<EpisodicChat> KeptSession::episodes(const EpisodicSetup& setup, const std::string& system,
+                                                    const nlohmann::json& settings) {
+  settings_ = settings;
+  if (!saved_) return std::make_unique<EpisodicChat>(setup, EpisodicChatState{system, {}});
+  const EpisodicIdentity identity{model_of(setup.answering), saved_->model_name, settings_};
+  auto chat = restoring([&] { return episodes_.restore(setup, identity); });
+  require_system(session_.name(), chat->messages(), system);
+  return chat;
+}
+
+void KeptSession::save(const EpisodicChat& chat) {
+  const Stopwatch watch;
+  const Engine& engine = chat.answering();
+  episodes_.save(chat, {model_of(engine), fs::path(engine.model().path()).filename().string(), settings_});
   saved_ = session_.info();
   save_seconds_ = watch.seconds();
 }

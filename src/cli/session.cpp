@@ -28,7 +28,7 @@ std::string time_text(int64_t seconds) {
 Json info_json(const SessionInfo& info) {
   return {{"name", info.name},     {"model", info.model_name}, {"fingerprint", info.model},
           {"tokens", info.tokens}, {"bytes", info.bytes},      {"changed", time_text(info.changed)},
-          {"file", info.file}};
+          {"file", info.file},     {"parts", info.parts}};
 }
 
 void list(const SessionFlags& flags) {

@@ -121,6 +121,14 @@ size_t Episodes::open(std::vector<float> embedding) {
   return append(int(episodes_.size()) - 1, std::move(embedding));
 }
 
+void Episodes::close_last() {
+  if (episodes_.empty() || episodes_.back().members != std::vector<size_t>{embeddings_.size() - 1})
+    throw Error(ErrorCode::invalid_argument, "the last segment opened no episode, so none can be closed");
+  episodes_.pop_back();
+  embeddings_.pop_back();
+  labels_.pop_back();
+}
+
 EpisodeMatch Episodes::place(std::vector<float> embedding, double threshold) {
   EpisodeMatch found = match(embedding);
   if (found.episode >= 0 && found.cosine >= threshold) {

@@ -38,7 +38,8 @@ class Episodes {
   size_t size() const { return episodes_.size(); }
   size_t segments() const { return embeddings_.size(); }
   const std::vector<int>& episode_of_segment() const { return labels_; }
-  std::vector<float> centroid(int episode) const;  // the plain mean of the members
+  const std::vector<std::vector<float>>& embeddings() const { return embeddings_; }  // of the segments
+  std::vector<float> centroid(int episode) const;                                    // the plain mean of the members
   const std::vector<size_t>& members(int episode) const { return at(episode).members; }
   // The members closest to the centroid by cosine, in the order of the conversation; the earlier one of equals.
   std::vector<size_t> representatives(int episode, int count = kRepresentatives) const;
@@ -50,6 +51,8 @@ class Episodes {
   // A new segment, to an episode or to one of its own. Return the segment's number.
   size_t append(int episode, std::vector<float> embedding);
   size_t open(std::vector<float> embedding);
+  // Takes back an open() that was the last change.
+  void close_last();
 
   // Appends to the episode that matches, or opens one where the best cosine is under `threshold`. Returns the match
   // that was found, with the episode that the segment went to.

@@ -41,16 +41,6 @@ EngineOptions answering_options(const EvalSetup& setup, int64_t context) {
   return options;
 }
 
-EngineOptions reading_options(const EvalSetup& setup, int64_t context) {
-  EngineOptions options = answering_options(setup, context);
-  const int sink = options.cache.sink;
-  options.cache = CacheOptions();
-  options.cache.key = options.cache.value = "f16";
-  options.cache.sink = sink;
-  options.cache.recent = 0;
-  return options;
-}
-
 class FullMemory : public MemoryMethod {
  public:
   FullMemory(const EvalSetup& setup, int64_t context) : reader_(make_reader(setup, context)) {}
@@ -81,7 +71,7 @@ class FullMemory : public MemoryMethod {
 class EnginePair : public MemoryMethod {
  public:
   EnginePair(const EvalSetup& setup, int64_t context)
-      : reading_(setup.model, reading_options(setup, context)),
+      : reading_(setup.model, reading_options(answering_options(setup, context))),
         answering_(setup.model, answering_options(setup, context)) {
     if (setup.on_cache) setup.on_cache(answering_.cache());
   }

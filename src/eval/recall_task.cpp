@@ -7,21 +7,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 
 #include "base/random.h"
-#include "episode/word_encoder.h"
 #include "eval/answer_f1.h"
 #include "eval/asked_conversation.h"
 #include "eval/cell_scores.h"
-#include "eval/document.h"
 #include "eval/memory_method.h"
+#include "eval/memory_setup.h"
 #include "eval/task_sample.h"
-#include "host/layer_profile.h"
-#include "host/model_encoder.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -30,7 +26,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFifths = 5;
-constexpr int kProfileDays = 60;  // of the project's document: some 8,000 tokens
 
 bool needs_budget(const RecallOptions& options) {
   return std::any_of(options.methods.begin(), options.methods.end(),
@@ -135,28 +130,6 @@ std::vector<AskedConversation> conversations(const RecallOptions& options) {
   return result;
 }
 
-std::unique_ptr<Encoder> make_encoder(const RecallOptions& options) {
-  if (options.encoder == "words") return std::make_unique<WordEncoder>();
-  if (options.encoder == "hidden") return make_hidden_state_encoder(options.setup.model, options.setup.threads);
-  return load_embedding_encoder(options.encoder, options.setup.threads);
-}
-
-// The model's profile: the one that is kept, or a new one on the project's own document.
-LayerProfile layer_profile(const RecallOptions& options) {
-  const Model& model = *options.setup.model;
-  const std::string path = kept_profile(model.fingerprint());
-  if (std::filesystem::exists(path)) return load_profile(path);
-  if (options.setup.note) options.setup.note("profiling the model's layers, once (--alpha 0: leave it out)");
-  ProfileOptions profile;
-  profile.threads = options.setup.threads;
-  profile.text_name = "the project's own document";
-  profile.progress = options.setup.progress;
-  const std::vector<int32_t> tokens = model.tokenize(write_document(1, kProfileDays).text, true, false);
-  const LayerProfile made = profile_layers(options.setup.model, tokens, profile);
-  save_profile(made, path);
-  return made;
-}
-
 struct MethodScores {
   CellScores all, updated;
   std::map<int, CellScores> cells;  // by fifth, or by category
@@ -182,8 +155,11 @@ Json method_json(const MethodScores& scores) {
 class Recall {
  public:
   explicit Recall(const RecallOptions& options)
-      : options_(options), conversations_(conversations(options)), encoder_(make_encoder(options)) {
-    if (needs_budget(options) && options.alpha > 0) profile_ = layer_profile(options);
+      : options_(options),
+        conversations_(conversations(options)),
+        encoder_(make_encoder(options.encoder, options.setup.model, options.setup.threads)) {
+    if (needs_budget(options) && options.alpha > 0)
+      profile_ = model_profile(options.setup.model, options.setup.threads, options.setup.note, options.setup.progress);
     for (const AskedConversation& conversation : conversations_)
       total_ += int64_t(conversation.questions.size() * options.methods.size());
   }
@@ -276,7 +252,7 @@ class Recall {
     const int64_t history = int64_t(tokens.history().size());
     MemoryMethodOptions method;
     method.budget = options_.budget > 0 ? options_.budget : std::llround(options_.budget_ratio * double(history));
-    method.block = options_.block > 0 ? options_.block : int(std::clamp<int64_t>(method.budget, 128, 1024));
+    method.block = selection_block(options_.block, method.budget);
     method.episodes = options_.episodes;
     method.representatives = options_.representatives;
     method.encoder = encoder_.get();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "eval/task_sample.h"
+#include "host/text_tokens.h"
 #include "kvasir/engine.h"
 
 namespace kvasir {
@@ -27,12 +28,5 @@ struct TaskPrompt {
 bool uses_chat_template(const Model& model, bool raw);
 
 TaskPrompt tokenize_sample(const Model& model, const TaskSample& sample, bool raw);
-
-// A text that starts a sequence, never with two BOS (some templates write their own).
-std::vector<int32_t> tokenize_beginning(const Model& model, const std::string& text, bool parse_special);
-
-// The tokens of `text` as they follow `before`.
-std::vector<int32_t> tokenize_continuation(const Model& model, const std::string& before, const std::string& text,
-                                           bool parse_special);
 
 }  // namespace kvasir

@@ -10,6 +10,15 @@
 
 namespace kvasir {
 
+EngineOptions reading_options(const EngineOptions& answering) {
+  EngineOptions options = answering;
+  options.cache = CacheOptions();
+  options.cache.key = options.cache.value = "f16";
+  options.cache.sink = answering.cache.sink;
+  options.cache.recent = 0;
+  return options;
+}
+
 EpisodicMemory::EpisodicMemory(Engine& reading, Engine& answering, Encoder& encoder, EpisodicOptions options)
     : reading_(reading), answering_(answering), encoder_(encoder), options_(std::move(options)) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
@@ -28,9 +37,13 @@ EpisodicMemory::~EpisodicMemory() {
 }
 
 void EpisodicMemory::forget() {
-  for (const SequenceId sequence : sequences_) answering_.cache().remove(sequence);
+  keep_turn();
+  for (const SequenceId sequence : sequences_)
+    if (sequence >= 0) answering_.cache().remove(sequence);
   sequences_.clear();
-  sealed_at_.clear();
+  revisions_.clear();
+  episodes_ = {};
+  record_.episode_of_segment.clear();
 }
 
 SelectionOptions EpisodicMemory::selection(int episode) const {
@@ -52,20 +65,23 @@ SelectionOptions EpisodicMemory::selection(int episode) const {
 
 void EpisodicMemory::read(std::span<const int32_t> opening, std::span<const MemoryTurn> turns,
                           const std::function<void(int64_t, int64_t)>& progress) {
+  MemoryRecord record;  // what is given may be the record that there is
+  record.opening.assign(opening.begin(), opening.end());
+  record.turns.assign(turns.begin(), turns.end());
   forget();
-  record_ = {};
-  record_.opening.assign(opening.begin(), opening.end());
-  record_.turns.assign(turns.begin(), turns.end());
+  record_ = std::move(record);
   tokens_ = record_.opening;
   Transcript transcript;
-  for (const MemoryTurn& turn : turns) {
+  for (const MemoryTurn& turn : record_.turns) {
     tokens_.insert(tokens_.end(), turn.tokens.begin(), turn.tokens.end());
     transcript.push_back(turn.utterance);
   }
   record_.segments = make_segments(transcript, options_.utterances);
-  record_.segmented_turns = turns.size();
+  record_.segmented_turns = record_.turns.size();
   const std::vector<std::string> texts = segment_texts(record_.segments);
   encoder_.learn(texts);
+  record_.learned_segments = texts.size();
+  record_.clustered_tokens = record_.turns.empty() ? 0 : int64_t(tokens_.size());
   EpisodeOptions clustering;
   clustering.episodes = options_.episodes;
   clustering.seed = options_.seed;
@@ -73,7 +89,15 @@ void EpisodicMemory::read(std::span<const int32_t> opening, std::span<const Memo
   episodes_ = Episodes(encoder_.encode_segments(texts), clustering);
   record_.episode_of_segment = episodes_.episode_of_segment();
   if (episodes_.size() == 0) return;
+  try {
+    read_episodes(progress);
+  } catch (...) {
+    forget();
+    throw;
+  }
+}
 
+void EpisodicMemory::read_episodes(const std::function<void(int64_t, int64_t)>& progress) {
   const std::span<const int32_t> all = tokens_;
   const int64_t total = int64_t(all.size()) * int64_t(episodes_.size());
   BlockPrefill shared(reading_, selection(0));
@@ -92,7 +116,7 @@ void EpisodicMemory::read(std::span<const int32_t> opening, std::span<const Memo
     tokens_read_ += prefill->tokens_read();
     peak_bytes_ = std::max(peak_bytes_, prefill->peak_bytes());
     sequences_.push_back(-1);
-    sealed_at_.push_back(0);
+    revisions_.push_back(0);
     seal(episode, prefill->sequence());
   }
   tokens_read_ += shared.tokens_read();
@@ -105,10 +129,91 @@ void EpisodicMemory::seal(int episode, SequenceId built) {
   SequenceId& sequence = sequences_[size_t(episode)];
   if (sequence >= 0) cache.remove(sequence);
   sequence = fresh;
-  sealed_at_[size_t(episode)] = cache.length(fresh);
+  changed(episode);
+}
+
+void EpisodicMemory::restore(MemoryRecord record, std::vector<std::vector<float>> embeddings,
+                             std::vector<SequenceId> sequences) {
+  std::vector<int32_t> tokens = record.opening;
+  for (const MemoryTurn& turn : record.turns) tokens.insert(tokens.end(), turn.tokens.begin(), turn.tokens.end());
+  Episodes episodes = Episodes::restore(std::move(embeddings), record.episode_of_segment);
+  const bool fits = episodes.size() == sequences.size() && record.segments.size() == episodes.segments() &&
+                    record.learned_segments <= record.segments.size() && record.segmented_turns <= record.turns.size();
+  const bool told = std::all_of(sequences.begin(), sequences.end(), [&](SequenceId sequence) {
+    return answering_.cache().length(sequence) <= int64_t(tokens.size());
+  });
+  if (!fits || !told)
+    throw Error(ErrorCode::invalid_argument, "a conversation's record and its episodes' sequences don't go together");
+  std::vector<std::string> texts = segment_texts(record.segments);
+  texts.resize(record.learned_segments);
+  encoder_.learn(texts);
+  forget();
+  record_ = std::move(record);
+  tokens_ = std::move(tokens);
+  episodes_ = std::move(episodes);
+  sequences_ = std::move(sequences);
+  revisions_.resize(sequences_.size());
+  for (int episode = 0; episode < int(sequences_.size()); ++episode) changed(episode);
+}
+
+// Of the layers that selection works on, KV heads together. Episode -1 holds nothing.
+bool EpisodicMemory::exceeds(int episode, int64_t more, int64_t slack) const {
+  const Cache& cache = answering_.cache();
+  int64_t held = 0, most = 0;
+  for (size_t layer = 0; layer < options_.budgets.size(); ++layer) {
+    const LayerGeometry& shape = cache.geometry().layers[layer];
+    if (shape.window > 0) continue;
+    for (int head = 0; head < shape.kv_heads && episode >= 0; ++head)
+      held += int64_t(cache.positions(sequences_[size_t(episode)], int(layer), head).size());
+    held += shape.kv_heads * more;
+    most += shape.kv_heads * (options_.budgets[layer] + slack);
+  }
+  return held > most;
+}
+
+bool EpisodicMemory::outgrown() const {
+  return exceeds(-1, tokens(), options_.block);
 }
 
 EpisodicMemory::Retrieved EpisodicMemory::retrieve(const std::string& query) {
+  const Retrieved found = begin_turn(query);
+  keep_turn();
+  return found;
+}
+
+EpisodicMemory::Retrieved EpisodicMemory::begin_turn(const std::string& query) {
+  keep_turn();
+  try {
+    return find(query);
+  } catch (...) {
+    take_back();
+    throw;
+  }
+}
+
+void EpisodicMemory::keep_turn() {
+  if (before_ && before_->sequence >= 0) answering_.cache().remove(before_->sequence);
+  before_.reset();
+}
+
+void EpisodicMemory::take_back() {
+  if (!before_) return;
+  const Before before = *std::exchange(before_, std::nullopt);
+  SequenceId& sequence = sequences_[size_t(before.episode)];
+  if (sequence >= 0) answering_.cache().remove(sequence);
+  sequence = before.sequence;
+  revisions_[size_t(before.episode)] = before.revision;
+  if (!before.opened) return;
+  sequences_.pop_back();
+  revisions_.pop_back();
+  episodes_.close_last();
+  record_.segments.pop_back();
+  record_.episode_of_segment = episodes_.episode_of_segment();
+}
+
+EpisodicMemory::Retrieved EpisodicMemory::find(const std::string& query) {
+  if (episodes_.size() == 0 && !record_.turns.empty())
+    throw Error(ErrorCode::invalid_argument, "the conversation wasn't read to its end: read it again");
   std::vector<float> embedding = encoder_.encode_query(query);
   Retrieved found;
   if (episodes_.size() > 0) {
@@ -118,20 +223,27 @@ EpisodicMemory::Retrieved EpisodicMemory::retrieve(const std::string& query) {
   }
   size_t largest = 0;  // what a new one may grow to
   for (const SequenceId sequence : sequences_) largest = std::max(largest, answering_.cache().size(sequence).total());
-  const bool room = options_.most_bytes == 0 || bytes() + largest <= options_.most_bytes;
-  if (episodes_.size() == 0 || (found.cosine < options_.threshold && room)) {
-    found.episode = open_episode(query, std::move(embedding));
+  const bool room = (options_.most_bytes == 0 || bytes() + largest <= options_.most_bytes) &&
+                    (options_.most_episodes == 0 || int(sequences_.size()) < options_.most_episodes);
+  const bool is_new = found.cosine < options_.threshold && record_.clustered_tokens > 0 && room;
+  if (episodes_.size() == 0 || is_new) {
+    found.episode = int(sequences_.size());
     found.opened = true;
+    before_ = {found.episode, true, -1, 0};
+    open_episode(query, std::move(embedding));
+  } else {
+    const SequenceId copy = answering_.cache().fork(sequences_[size_t(found.episode)]);
+    before_ = {found.episode, false, copy, revision(found.episode)};
   }
   const int64_t before = tokens_read_;
   const int64_t length = answering_.cache().length(sequences_[size_t(found.episode)]);
   const std::span<const int32_t> missing = std::span<const int32_t>(tokens_).subspan(size_t(length));
-  const int64_t grown = int64_t(tokens_.size()) - sealed_at_[size_t(found.episode)];
-  if (grown > options_.block)
+  if (exceeds(found.episode, int64_t(missing.size()), options_.block)) {
     refresh(found.episode, missing);
-  else if (!missing.empty()) {
+  } else if (!missing.empty()) {
     answering_.decode(sequences_[size_t(found.episode)], missing);
     tokens_read_ += int64_t(missing.size());
+    changed(found.episode);
   }
   found.fed_tokens = tokens_read_ - before;
   found.sequence = sequences_[size_t(found.episode)];
@@ -151,7 +263,10 @@ void EpisodicMemory::refresh(int episode, std::span<const int32_t> missing) {
 }
 
 // A cache that holds the conversation's first tokens and none of what came after.
-int EpisodicMemory::open_episode(const std::string& query, std::vector<float> embedding) {
+void EpisodicMemory::open_episode(const std::string& query, std::vector<float> embedding) {
+  // First, so that what fails later is taken back as a whole.
+  sequences_.push_back(-1);
+  revisions_.push_back(0);
   record_.segments.push_back({record_.turns.size(), 0, query});
   episodes_.open(std::move(embedding));
   record_.episode_of_segment = episodes_.episode_of_segment();
@@ -162,10 +277,7 @@ int EpisodicMemory::open_episode(const std::string& query, std::vector<float> em
   if (first > 0) reading_.decode(sequence, std::span<const int32_t>(tokens_).first(first));
   if (tokens_.size() > first) reading_.cache().skip(sequence, int64_t(tokens_.size() - first));
   tokens_read_ += int64_t(first);
-  sequences_.push_back(-1);
-  sealed_at_.push_back(0);
   seal(int(sequences_.size()) - 1, sequence);
-  return int(sequences_.size()) - 1;
 }
 
 void EpisodicMemory::append(int episode, std::span<const MemoryTurn> turns) {
@@ -178,7 +290,33 @@ void EpisodicMemory::append(int episode, std::span<const MemoryTurn> turns) {
   if (episode >= 0 && answering_.cache().length(sequences_[size_t(episode)]) > int64_t(tokens_.size()))
     throw Error(ErrorCode::invalid_argument,
                 "the episode's sequence holds more tokens than the turns that were appended");
+  keep_turn();
+  if (episode >= 0) changed(episode);
   end_segments(episode);
+  shrink();
+}
+
+// What long turns have put over the bound on all episodes.
+void EpisodicMemory::shrink() {
+  while (options_.most_bytes > 0 && bytes() > options_.most_bytes) {
+    int largest = -1;
+    size_t most = 0;
+    for (int episode = 0; episode < int(sequences_.size()); ++episode) {
+      const size_t size = answering_.cache().size(sequences_[size_t(episode)]).total();
+      if (size > most && exceeds(episode, 0, 0)) {
+        largest = episode;
+        most = size;
+      }
+    }
+    if (largest < 0) return;
+    try {
+      refresh(largest, {});
+    } catch (const Error& error) {
+      // The turn is told all the same; there may be room when the episode is refreshed next.
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      return;
+    }
+  }
 }
 
 // The turns since the last segment become one, in the episode that heard them; told to none, they go where they fit.

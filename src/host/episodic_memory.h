@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,9 +30,13 @@ struct EpisodicOptions {
   int utterances = kSegmentUtterances;     // w
   int representatives = kRepresentatives;  // segments of an episode's prompt
   double head_floor = 0.2;                 // as in SelectionOptions
-  // A query whose best cosine is under it opens an episode of its own; -1: never.
+  // A query whose best cosine is under it opens an episode of its own; -1: never. Before the conversation was clustered
+  // there is only one.
   double threshold = -1;
-  size_t most_bytes = 0;  // of all episodes together: no new one is opened beyond; 0: no limit
+  // Of all episodes together: no new one is opened beyond, and after a turn that goes beyond, what is over its budgets
+  // is selected from at once. 0: no limit.
+  size_t most_bytes = 0;
+  int most_episodes = 0;  // no new one is opened beyond; 0: no limit
   uint64_t seed = 42;     // of the clustering
   // Tokens of an episode's prompt, from its request and its excerpts (episode/patched_prompt.h). Empty: both as plain
   // text behind an empty line.
@@ -52,10 +57,15 @@ struct MemoryRecord {
   std::vector<MemoryTurn> turns;
   std::vector<TranscriptSegment> segments;
   std::vector<int> episode_of_segment;
-  size_t segmented_turns = 0;  // the first turns that segments are made of
+  size_t segmented_turns = 0;    // the first turns that segments are made of
+  size_t learned_segments = 0;   // the first segments, which the encoder learned
+  int64_t clustered_tokens = 0;  // of the past when it was clustered last; 0: never was
 
   bool operator==(const MemoryRecord&) const = default;
 };
+
+// How to make the engine that reads for one that answers.
+EngineOptions reading_options(const EngineOptions& answering);
 
 // Deterministic: the same turns and queries in the same order give the same caches.
 class EpisodicMemory {
@@ -69,7 +79,8 @@ class EpisodicMemory {
   EpisodicMemory& operator=(const EpisodicMemory&) = delete;
 
   // The past so far, in place of any before: `opening` comes before the first turn (a system message, an introduction).
-  // Clusters it and reads it once for each episode, what is the same for all of them once.
+  // Clusters it and reads it once for each episode, what is the same for all of them once. If reading fails, or
+  // `progress` throws, all turns are part of the record, no episode is there, and it has to be read again.
   void read(std::span<const int32_t> opening, std::span<const MemoryTurn> turns,
             const std::function<void(int64_t done, int64_t total)>& progress = {});
 
@@ -80,9 +91,18 @@ class EpisodicMemory {
     SequenceId sequence = 0;  // in the answering cache; holds the whole past as the episode sees it
     int64_t fed_tokens = 0;   // read now: what other episodes were told since
   };
+  // What a run that stopped had: its record, the embeddings of its segments, its episodes' sequences in the answering
+  // cache, which are this object's from now on. Goes on as that run would have.
+  // Throws Error invalid_argument for parts that don't belong together.
+  void restore(MemoryRecord record, std::vector<std::vector<float>> embeddings, std::vector<SequenceId> sequences);
+
   // The episode that the query is about, told of every turn so far. Decode in `sequence` and then call `append`, or in
   // a fork of it for what shall leave no trace.
   Retrieved retrieve(const std::string& query);
+  // The same, and all of it, with what is decoded in `sequence`, can be taken back until the next append or query. If
+  // it throws, nothing has changed.
+  Retrieved begin_turn(const std::string& query);
+  void take_back();
 
   // Turns that were decoded in the episode's sequence, or (episode -1) in none: they become part of the past. Other
   // episodes hear of them when they are retrieved.
@@ -91,16 +111,37 @@ class EpisodicMemory {
   const Episodes& episodes() const { return episodes_; }
   const MemoryRecord& record() const { return record_; }
   SequenceId sequence(int episode) const { return sequences_.at(size_t(episode)); }
+  // Another number whenever the episode's sequence has changed; no two episodes ever have the same one.
+  uint64_t revision(int episode) const { return revisions_.at(size_t(episode)); }
   int64_t tokens() const { return int64_t(tokens_.size()); }  // of the past
-  size_t bytes() const;                                       // of all episodes' caches, shared pages once
+  const std::vector<int32_t>& history() const { return tokens_; }
+  // Whether an episode that holds the whole past would have to drop some of it: it is over its budgets by more than a
+  // block.
+  bool outgrown() const;
+  size_t bytes() const;                                 // of all episodes' caches, shared pages once
   size_t peak_bytes() const { return peak_bytes_; }     // most that one episode took while it was read, in 16 bits
   int64_t tokens_read() const { return tokens_read_; }  // decoded so far, prompts included
 
  private:
+  // How things were before begin_turn.
+  struct Before {
+    int episode = -1;
+    bool opened = false;
+    SequenceId sequence = -1;
+    uint64_t revision = 0;
+  };
+
+  Retrieved find(const std::string& query);
+  // Whether the episode, with so many tokens more, is over its budgets by more than `slack` tokens a head.
+  bool exceeds(int episode, int64_t more, int64_t slack) const;
+  void changed(int episode) { revisions_[size_t(episode)] = ++last_revision_; }
+  void keep_turn();
   SelectionOptions selection(int episode) const;
   void seal(int episode, SequenceId built);
   void refresh(int episode, std::span<const int32_t> missing);
-  int open_episode(const std::string& query, std::vector<float> embedding);
+  void open_episode(const std::string& query, std::vector<float> embedding);
+  void shrink();
+  void read_episodes(const std::function<void(int64_t done, int64_t total)>& progress);
   void end_segments(int episode);
   void forget();
 
@@ -112,7 +153,9 @@ class EpisodicMemory {
   std::vector<int32_t> tokens_;  // opening and turns, as the model reads them
   Episodes episodes_;
   std::vector<SequenceId> sequences_;  // of each episode, in the answering cache
-  std::vector<int64_t> sealed_at_;     // tokens of the past when it was sealed last
+  std::vector<uint64_t> revisions_;
+  uint64_t last_revision_ = 0;
+  std::optional<Before> before_;
   size_t peak_bytes_ = 0;
   int64_t tokens_read_ = 0;
 };

@@ -132,6 +132,7 @@ void write_metadata(const TinyModel& model, GgufWriter& file) {
     file.number(a + "expert_used_count", 2);
     file.number(a + "expert_feed_forward_length", uint32_t(model.feed_forward));
   }
+  if (!model.chat_template.empty()) file.text("tokenizer.chat_template", std::string(model.chat_template));
   file.vocabulary();
 }
 

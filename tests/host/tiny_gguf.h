@@ -25,10 +25,11 @@ struct TinyModel {
   int embedding = 64;
   int feed_forward = 96;
   int context = 8192;
-  int window = 0;         // gemma2, gemma3, gpt-oss
-  int window_period = 2;  // every such layer is full
-  float softcap = 0.0f;   // gemma2
-  int long_rope = 0;      // llama: original context length of LongRoPE factors
+  int window = 0;                       // gemma2, gemma3, gpt-oss
+  int window_period = 2;                // every such layer is full
+  float softcap = 0.0f;                 // gemma2
+  int long_rope = 0;                    // llama: original context length of LongRoPE factors
+  std::string_view chat_template = {};  // tokenizer.chat_template; empty: none
   uint64_t seed = 1;
 };
 

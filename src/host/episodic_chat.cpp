@@ -1,0 +1,145 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host/episodic_chat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "host/text_tokens.h"
+#include "kvasir/error.h"
+
+namespace kvasir {
+namespace {
+
+// What stands in a template for a text that is put there later. Words of no model's special tokens.
+constexpr const char* kMessage = "(a message stands here)";
+constexpr const char* kAnswer = "(an answer stands here)";
+
+constexpr const char* kUser = "user";
+constexpr const char* kAssistant = "assistant";
+
+// Of an episode's snapshot beyond what its pages and windows take: section borders of each layer, and its header.
+size_t file_slack(size_t layers) {
+  return 8192 * (layers + 8);
+}
+
+}  // namespace
+
+// The frame of a turn doesn't depend on what was said before, so a template that rewrites history (trims answers, drops
+// reasoning) can't make a cache wrong that holds history as it was.
+EpisodicChat::Frame EpisodicChat::frame(const Model& model, const std::string& system) {
+  std::vector<Model::Message> messages;
+  if (!system.empty()) messages.push_back({"system", system});
+  messages.push_back({kUser, kMessage});
+  messages.push_back({kAssistant, kAnswer});
+  messages.push_back({kUser, kMessage});
+  const std::string text = model.apply_chat_template(messages, true);
+  if (text.empty())
+    throw Error(ErrorCode::unsupported, "this model has no chat template, so it can't chat; use `kvasir run`");
+  const size_t answer = text.rfind(kAnswer);
+  const size_t system_at = text.find(system);
+  const size_t first = text.find(kMessage, system_at == std::string::npos ? 0 : system_at + system.size());
+  const size_t second = text.rfind(kMessage);
+  if (answer == std::string::npos || first == std::string::npos || first > answer || second < answer)
+    throw Error(ErrorCode::unsupported,
+                "this model's chat template leaves out what was said before, so the past can't be told turn by turn; "
+                "leave out --memory episodes");
+  const size_t behind_answer = answer + std::string(kAnswer).size();
+  return {text.substr(0, first), text.substr(behind_answer, second - behind_answer),
+          text.substr(second + std::string(kMessage).size())};
+}
+
+EpisodicOptions EpisodicChat::complete(EpisodicOptions options) const {
+  options.prompt = [this](const std::string& request, const std::string& excerpts) {
+    return answering_.model().tokenize(frame_.closing + request + frame_.answer + excerpts, false, true);
+  };
+  if (options.most_bytes == 0) return options;
+  const Cache& cache = answering_.cache();
+  const int64_t layers = int64_t(std::max<size_t>(1, options.budgets.size()));
+  const int64_t budget = std::accumulate(options.budgets.begin(), options.budgets.end(), int64_t(0)) / layers + 1;
+  // Pages of 64 tokens that aren't full, on each head.
+  const int64_t tokens = budget + 2 * options.block + 64;
+  const size_t one = plan_size(cache.geometry(), cache.options(), tokens).total() + file_slack(size_t(layers));
+  if (one > options.most_bytes)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("one episode of {} tokens and what comes to it takes up to {} bytes, and --store-bytes is "
+                            "{}: raise it, or lower --budget and --block",
+                            budget, one, options.most_bytes));
+  options.most_episodes = int(std::min<size_t>(options.most_bytes / one, INT32_MAX));
+  options.episodes = std::min(options.episodes, options.most_episodes);
+  return options;
+}
+
+EpisodicChat::EpisodicChat(const EpisodicSetup& setup, EpisodicChatState state)
+    : answering_(setup.answering),
+      state_(std::move(state)),
+      frame_(frame(setup.answering.model(), state_.system)),
+      memory_(setup.reading, setup.answering, setup.encoder, complete(setup.options)) {
+  memory_.read(tokenize_beginning(answering_.model(), frame_.opening, true), {});
+}
+
+EpisodicChat::EpisodicChat(const EpisodicSetup& setup, EpisodicChatState state, MemoryRecord record,
+                           std::vector<std::vector<float>> embeddings, std::vector<SequenceId> sequences)
+    : answering_(setup.answering),
+      state_(std::move(state)),
+      frame_(frame(setup.answering.model(), state_.system)),
+      memory_(setup.reading, setup.answering, setup.encoder, complete(setup.options)) {
+  memory_.restore(std::move(record), std::move(embeddings), std::move(sequences));
+}
+
+EpisodicChat::Question EpisodicChat::begin_turn(const std::string& message, const Progress& progress) {
+  take_back();
+  const Model& model = answering_.model();
+  const MemoryRecord& record = memory_.record();
+  Question question;
+  if (record.turns.empty()) {
+    const std::string before = frame_.opening.empty() ? "" : frame_.opening.substr(frame_.opening.size() - 1);
+    question.tokens = tokenize_continuation(model, before, message + frame_.answer, true);
+  } else {
+    question.tokens = model.tokenize(state_.pending + frame_.closing + message + frame_.answer, false, true);
+  }
+  const int64_t length = memory_.tokens() + int64_t(question.tokens.size()), context = answering_.options().context;
+  if (length >= context)
+    throw Error(ErrorCode::context_full,
+                fmt::format("the conversation would have {} tokens, and positions end at {} (-c; the model was trained "
+                            "for {}), dropped tokens included: start anew or raise -c",
+                            length, context, model.trained_context()));
+  const bool unread = memory_.episodes().size() == 0 && !record.turns.empty();
+  const bool due =
+      record.clustered_tokens == 0 ? memory_.outgrown() : memory_.tokens() > kClusterAgain * record.clustered_tokens;
+  question.clustered = unread || due;
+  if (question.clustered) memory_.read(record.opening, record.turns, progress);
+  question.episode = memory_.begin_turn(message);
+  message_ = message;
+  question_ = question;
+  return question;
+}
+
+void EpisodicChat::finish_turn(const std::string& answer, std::span<const int32_t> decoded,
+                               const std::string& pending) {
+  if (question_.tokens.empty()) throw Error(ErrorCode::invalid_argument, "no turn has begun that could be finished");
+  Question question = std::exchange(question_, {});
+  const std::vector<MemoryTurn> turns = {{{kUser, message_}, std::move(question.tokens)},
+                                         {{kAssistant, answer}, {decoded.begin(), decoded.end()}}};
+  state_.pending = pending;
+  memory_.append(question.episode.episode, turns);
+}
+
+void EpisodicChat::take_back() {
+  if (question_.tokens.empty()) return;
+  question_ = {};
+  memory_.take_back();
+}
+
+std::vector<Model::Message> EpisodicChat::messages() const {
+  std::vector<Model::Message> messages;
+  if (!state_.system.empty()) messages.push_back({"system", state_.system});
+  for (const MemoryTurn& turn : memory_.record().turns)
+    messages.push_back({turn.utterance.speaker, turn.utterance.text});
+  return messages;
+}
+
+}  // namespace kvasir
