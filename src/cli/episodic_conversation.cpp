@@ -31,10 +31,7 @@ EpisodicTurn answered(EpisodicChat& chat, const std::string& message, Sampler& s
   if (logits.empty()) return turn;
   turn.answer = generate(engine, sequence, logits, sampler, most_tokens, interrupt, on_text);
   if (turn.answer.stop == StopReason::interrupted) return turn;
-  const Generated& answer = turn.answer;
-  std::string pending;
-  for (size_t i = answer.fed; i < answer.tokens.size(); ++i) pending += engine.model().piece(answer.tokens[i]);
-  chat.finish_turn(answer.text, std::span(answer.tokens).first(answer.fed), pending);
+  chat.finish_turn(turn.answer.text, turn.answer.tokens, turn.answer.fed);
   return turn;
 }
 

@@ -17,6 +17,8 @@ inline constexpr int kSegmentUtterances = 4;  // w of EpiCache, chosen there fro
 struct TranscriptSegment {
   size_t first = 0, count = 0;  // utterances
   std::string text;             // a line for each: NAME said, "TEXT"
+
+  bool operator==(const TranscriptSegment&) const = default;
 };
 
 // Runs of `utterances`, none overlapping, in order; the last may be shorter. Texts pass through byte for byte.

@@ -23,7 +23,7 @@ constexpr const char* kAssistant = "assistant";
 
 // Of an episode's snapshot beyond what its pages and windows take: section borders of each layer, and its header.
 size_t file_slack(size_t layers) {
-  return 8192 * (layers + 8);
+  return 4096 * (layers + 8);
 }
 
 }  // namespace
@@ -99,7 +99,9 @@ EpisodicChat::Question EpisodicChat::begin_turn(const std::string& message, cons
     const std::string before = frame_.opening.empty() ? "" : frame_.opening.substr(frame_.opening.size() - 1);
     question.tokens = tokenize_continuation(model, before, message + frame_.answer, true);
   } else {
-    question.tokens = model.tokenize(state_.pending + frame_.closing + message + frame_.answer, false, true);
+    question.tokens = state_.pending;
+    const std::vector<int32_t> fresh = model.tokenize(frame_.closing + message + frame_.answer, false, true);
+    question.tokens.insert(question.tokens.end(), fresh.begin(), fresh.end());
   }
   const int64_t length = memory_.tokens() + int64_t(question.tokens.size()), context = answering_.options().context;
   if (length >= context)
@@ -118,13 +120,12 @@ EpisodicChat::Question EpisodicChat::begin_turn(const std::string& message, cons
   return question;
 }
 
-void EpisodicChat::finish_turn(const std::string& answer, std::span<const int32_t> decoded,
-                               const std::string& pending) {
+void EpisodicChat::finish_turn(const std::string& answer, std::span<const int32_t> tokens, size_t decoded) {
   if (question_.tokens.empty()) throw Error(ErrorCode::invalid_argument, "no turn has begun that could be finished");
   Question question = std::exchange(question_, {});
   const std::vector<MemoryTurn> turns = {{{kUser, message_}, std::move(question.tokens)},
-                                         {{kAssistant, answer}, {decoded.begin(), decoded.end()}}};
-  state_.pending = pending;
+                                         {{kAssistant, answer}, {tokens.begin(), tokens.begin() + int64_t(decoded)}}};
+  state_.pending.assign(tokens.begin() + int64_t(decoded), tokens.end());
   memory_.append(question.episode.episode, turns);
 }
 

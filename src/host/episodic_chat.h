@@ -29,8 +29,8 @@ struct EpisodicSetup {
 
 // What a chat is beside its memory.
 struct EpisodicChatState {
-  std::string system;   // may be empty
-  std::string pending;  // end of the last answer that no cache holds: what a limit cut off was sampled, not decoded
+  std::string system;            // may be empty
+  std::vector<int32_t> pending;  // end of the last answer that no cache holds: a limit's last token isn't decoded
   bool operator==(const EpisodicChatState&) const = default;
 };
 
@@ -53,8 +53,9 @@ class EpisodicChat {
   // `progress` (tokens that are read to cluster the past) throws.
   using Progress = std::function<void(int64_t done, int64_t total)>;
   Question begin_turn(const std::string& message, const Progress& progress = {});
-  // The answer as text, those of its tokens that were decoded, the text of the others. The turn is part of the past.
-  void finish_turn(const std::string& answer, std::span<const int32_t> decoded, const std::string& pending);
+  // The answer as text and as tokens, of which the first `decoded` are in the sequence; the others are decoded with the
+  // next message. The turn is part of the past.
+  void finish_turn(const std::string& answer, std::span<const int32_t> tokens, size_t decoded);
   // As if the turn had never begun.
   void take_back();
 

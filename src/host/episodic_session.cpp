@@ -64,7 +64,7 @@ Json record_json(const EpisodicChat& chat) {
   for (const std::vector<float>& x : chat.memory().episodes().embeddings()) embeddings.push_back(packed_embedding(x));
   return {{"kind", kEpisodesKind},
           {"system", chat.state().system},
-          {"pending", chat.state().pending},
+          {"pending", packed(chat.state().pending)},
           {"opening", packed(record.opening)},
           {"turns", std::move(turns)},
           {"segments", std::move(segments)},
@@ -125,7 +125,7 @@ std::unique_ptr<EpisodicChat> EpisodicSession::restore(const EpisodicSetup& setu
     std::vector<std::vector<float>> embeddings;
     for (const Json& packed : data.at("embeddings")) embeddings.push_back(unpacked_embedding(packed));
     auto chat = std::make_unique<EpisodicChat>(
-        setup, EpisodicChatState{data.at("system").get<std::string>(), data.at("pending").get<std::string>()},
+        setup, EpisodicChatState{data.at("system").get<std::string>(), unpacked<int32_t>(data.at("pending"))},
         record_of(data), std::move(embeddings), sequences);
     files_.clear();
     for (size_t i = 0; i < parts.size(); ++i) files_[chat->memory().revision(int(i))] = parts[i];

@@ -107,6 +107,48 @@ TEST_F(SessionStoreTest, SavesListsForksRemoves) {
   expect_error(ErrorCode::not_found, "first one", [&] { store.find("first one"); });
 }
 
+TEST_F(SessionStoreTest, PartsSwitchTogether) {
+  SessionStore store(path_);
+  const SequenceId empty = cache_.create();
+  {
+    Session session = store.open("x");
+    std::vector<SessionPart> parts = {{short_, {}}, {long_, {}}};
+    session.save(cache_, empty, record_of(0), parts);
+    const SessionInfo info = *session.info();
+    EXPECT_EQ(snapshots(), 3u);
+    EXPECT_EQ(info.tokens, 400);
+    EXPECT_EQ(info.bytes, fs::file_size(info.file) + fs::file_size(info.parts[0]) + fs::file_size(info.parts[1]));
+    EXPECT_EQ(parts[0].file, info.parts[0]);
+    // One is kept, one written, one more.
+    parts[0].file.clear();
+    parts.push_back({short_, {}});
+    session.save(cache_, empty, record_of(0), parts);
+    EXPECT_EQ(snapshots(), 4u);
+    EXPECT_NE(session.info()->parts[0], info.parts[0]);
+    EXPECT_EQ(session.info()->parts[1], info.parts[1]);
+    parts[0].file = info.parts[0];
+    expect_error(ErrorCode::invalid_argument, "no part", [&] { session.save(cache_, empty, record_of(0), parts); });
+  }
+  SessionStore again(path_);  // sweeps what that left
+  EXPECT_EQ(snapshots(), 4u);
+  again.fork("x", "y");
+  {
+    Session session = again.open("y");
+    const std::vector<std::string> files = session.info()->parts;
+    std::vector<SessionPart> parts = {{short_, files[2]}};
+    session.save(cache_, empty, record_of(0), parts);
+    EXPECT_EQ(snapshots(), 5u) << "the fork's own record";
+    again.remove("x");
+    EXPECT_EQ(snapshots(), 2u);
+    Cache other = make();
+    EXPECT_EQ(page_bytes(other, restore_sequence(other, session.info()->parts[0], "model-1").sequence),
+              page_bytes(cache_, short_));
+    session.save(cache_, short_, record_of(100));
+    EXPECT_TRUE(session.info()->parts.empty());
+  }
+  EXPECT_EQ(snapshots(), 1u);
+}
+
 TEST_F(SessionStoreTest, Names) {
   SessionStore store(path_);
   for (const std::string& bad : {std::string(), std::string("a/b"), std::string("a\nb"), std::string("\0x", 2),

@@ -54,7 +54,7 @@ class ChatFixture : public ::testing::Test {
     options.budgets.assign(2, budget);
     options.block = 128;
     options.episodes = 3;
-    options.representatives = 2;
+    options.representatives = 1;
     options.threshold = 0.02;
     return options;
   }
@@ -76,15 +76,14 @@ class ChatFixture : public ::testing::Test {
     const SequenceId sequence = said.question.episode.sequence;
     std::span<const float> logits = engine.decode(sequence, said.question.tokens);
     said.logits.assign(logits.begin(), logits.end());
-    std::string text, last;
+    std::string text;
     for (int i = 0; i < kAnswer; ++i) {
       const int32_t token = int32_t(std::max_element(logits.begin(), logits.begin() + 256) - logits.begin());
       said.tokens.push_back(token);
-      last = model_->piece(token);
-      text += last;
+      text += model_->piece(token);
       if (i + 1 < kAnswer) logits = engine.decode(sequence, {&token, 1});
     }
-    chat.finish_turn(text, std::span(said.tokens).first(kAnswer - 1), last);
+    chat.finish_turn(text, said.tokens, kAnswer - 1);
     return said;
   }
 
