@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "base/checksum.h"
 #include "base/file_lock.h"
@@ -28,8 +31,22 @@ constexpr const char* kSettings = "PRAGMA synchronous = EXTRA";
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, file TEXT NOT NULL, model TEXT NOT NULL,"
     " model_name TEXT NOT NULL, tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, changed INTEGER NOT NULL,"
-    " xxh3 TEXT NOT NULL)";
+    " xxh3 TEXT NOT NULL) WITHOUT ROWID";
 constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed, xxh3";
+
+// s-<16 hex>.kvasir, or that with .<6 letters and digits> while it is written (base/replaced_file.h).
+bool is_snapshot(std::string_view name) {
+  constexpr std::string_view kFirst = "s-", kLast = ".kvasir";
+  constexpr size_t kDigits = 16, kTemporary = 7;
+  const size_t whole = kFirst.size() + kDigits + kLast.size();
+  if (name.size() != whole && name.size() != whole + kTemporary) return false;
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const auto letter = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const std::string_view digits = name.substr(kFirst.size(), kDigits), rest = name.substr(whole);
+  return name.starts_with(kFirst) && std::all_of(digits.begin(), digits.end(), hex) &&
+         name.substr(kFirst.size() + kDigits, kLast.size()) == kLast &&
+         (rest.empty() || (rest[0] == '.' && std::all_of(rest.begin() + 1, rest.end(), letter)));
+}
 
 // SQLite notices damage to its own structure, not to what rows say; and a file whose name were damaged here would look
 // like an orphan.
@@ -131,7 +148,7 @@ void SessionIndex::check_ours() {
                 fmt::format("`{}` has version {}, this program knows {}: use the newer program, or another folder in "
                             "KVASIR_SESSION_DIR",
                             path_of("index.sqlite"), version, kSchemaVersion));
-  Statement check(*this, "PRAGMA quick_check(1)");
+  Statement check(*this, "PRAGMA integrity_check(1)");
   if (!check.next() || check.text(0) != "ok")
     throw Error(ErrorCode::corrupt,
                 fmt::format("`{}` is damaged ({}): repair it with SQLite's tools, or move its folder "
@@ -254,11 +271,10 @@ std::string SessionIndex::remove(const std::string& name) {
 }
 
 std::vector<fs::path> SessionIndex::snapshots() const {
-  static const std::regex ours("s-[0-9a-f]{16}\\.kvasir(\\.[A-Za-z0-9]{6})?");
   std::vector<fs::path> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error))
-    if (std::regex_match(entry.path().filename().string(), ours)) found.push_back(entry.path());
+    if (is_snapshot(entry.path().filename().string())) found.push_back(entry.path());
   return found;
 }
 
