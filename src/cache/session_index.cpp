@@ -154,9 +154,10 @@ void SessionIndex::check_ours() {
                 fmt::format("`{}` is damaged ({}): repair it with SQLite's tools, or move its folder "
                             "away to begin a new one",
                             path_of("index.sqlite"), check.text(0)));
-  Statement rows(*this, fmt::format("SELECT {} FROM sessions", kColumns));
+  // A name that became a blob reads the same, but is never found.
+  Statement rows(*this, fmt::format("SELECT {}, typeof(name) FROM sessions", kColumns));
   while (rows.next())
-    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(7))
+    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(7) || rows.text(8) != "text")
       throw Error(ErrorCode::corrupt,
                   fmt::format("`{}` is damaged in the row of session `{}`: repair it with SQLite's tools, or move its "
                               "folder away to begin a new one",
