@@ -26,8 +26,8 @@ HEAD = """# Resuming a session against reading its text again
 Written by `bench/sessions.py -f TEXT`: the first {read} bytes of TEXT, {tokens} tokens, read by
 `kvasir run -m {model} --raw --session NAME -n 1 --kv KV`, then {rounds} runs that resume with one word more, {threads} threads.
 
-*resume*: from taking the session's name to a sequence that goes on: index, model fingerprint, mapping, the checksum of
-every byte, windows; the model's weights are loaded already. *warm*: the file lies in the system's page cache; *cold*: it was
+*resume*: from taking the session's name to a sequence that goes on: index, mapping, the checksum of every byte, windows;
+the model is loaded and its fingerprint known already. *warm*: the file lies in the system's page cache; *cold*: it was
 dropped from there, so this is the disk. *save*: writing all of it, with sync. Medians. *share*: resume, warm, over reading the
 text.
 

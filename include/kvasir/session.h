@@ -103,8 +103,8 @@ class SessionStore {
  public:
   // Makes the folder if it isn't there, readable by its owner alone. Deletes snapshots that no name has any more, as a
   // crash can leave them, unless another process is saving just then.
-  // Throws Error: io; corrupt for an index that is damaged or another program's, unsupported for a newer one's: nothing
-  // is touched then.
+  // Throws Error: io; corrupt for an index that is damaged, another program's, or gone from beside its snapshots;
+  // unsupported for a newer one's. Nothing is touched then.
   explicit SessionStore(const std::string& folder);
 
   // Takes the name, whether anything was saved under it or not. Throws Error: invalid_argument (a name that can't be),

@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "base/checksum.h"
 #include "base/file_lock.h"
@@ -27,8 +30,31 @@ constexpr int kBusyMilliseconds = 10000;
 constexpr const char* kSettings = "PRAGMA synchronous = EXTRA";
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, file TEXT NOT NULL, model TEXT NOT NULL,"
-    " model_name TEXT NOT NULL, tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, changed INTEGER NOT NULL)";
-constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed";
+    " model_name TEXT NOT NULL, tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, changed INTEGER NOT NULL,"
+    " xxh3 TEXT NOT NULL) WITHOUT ROWID";
+constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed, xxh3";
+
+// s-<16 hex>.kvasir, or that with .<6 letters and digits> while it is written (base/replaced_file.h).
+bool is_snapshot(std::string_view name) {
+  constexpr std::string_view kFirst = "s-", kLast = ".kvasir";
+  constexpr size_t kDigits = 16, kTemporary = 7;
+  const size_t whole = kFirst.size() + kDigits + kLast.size();
+  if (name.size() != whole && name.size() != whole + kTemporary) return false;
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const auto letter = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const std::string_view digits = name.substr(kFirst.size(), kDigits), rest = name.substr(whole);
+  return name.starts_with(kFirst) && std::all_of(digits.begin(), digits.end(), hex) &&
+         name.substr(kFirst.size() + kDigits, kLast.size()) == kLast &&
+         (rest.empty() || (rest[0] == '.' && std::all_of(rest.begin() + 1, rest.end(), letter)));
+}
+
+// SQLite notices damage to its own structure, not to what rows say; and a file whose name were damaged here would look
+// like an orphan.
+std::string row_checksum(const SessionInfo& info) {
+  const std::string text = fmt::format("{}/{}/{}/{}/{}/{}/{}", info.name, fs::path(info.file).filename().string(),
+                                       info.model, info.model_name, info.tokens, info.bytes, info.changed);
+  return fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
+}
 
 }  // namespace
 
@@ -102,27 +128,40 @@ void SessionIndex::check_ours() {
     transaction([&] {  // another process may be at the same
       const int64_t application = number("PRAGMA application_id");
       if (application == kApplicationId) return;
-      if (application != 0 || number("SELECT count(*) FROM sqlite_schema") != 0)
+      if (application != 0 || number("SELECT count(*) FROM sqlite_master") != 0)
         throw Error(ErrorCode::corrupt, fmt::format("`{}` is another program's database: give another folder in "
                                                     "KVASIR_SESSION_DIR",
                                                     path_of("index.sqlite")));
+      // Without its index every snapshot would look like a crash's leaving.
+      if (!snapshots().empty())
+        throw Error(ErrorCode::corrupt,
+                    fmt::format("the folder `{}` has snapshots of sessions but no index of them: put its index.sqlite "
+                                "back, or give another folder in KVASIR_SESSION_DIR",
+                                folder_));
       execute(kSchema);
       execute(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
       execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
     });
   }
-  if (const int64_t version = number("PRAGMA user_version"); version > kSchemaVersion)
+  if (const int64_t version = number("PRAGMA user_version"); version != kSchemaVersion)
     throw Error(ErrorCode::unsupported,
                 fmt::format("`{}` has version {}, this program knows {}: use the newer program, or another folder in "
                             "KVASIR_SESSION_DIR",
                             path_of("index.sqlite"), version, kSchemaVersion));
-  Statement check(*this, "PRAGMA quick_check(1)");
+  Statement check(*this, "PRAGMA integrity_check(1)");
   if (!check.next() || check.text(0) != "ok")
     throw Error(ErrorCode::corrupt,
                 fmt::format("`{}` is damaged ({}): repair it with SQLite's tools, or move its folder "
                             "away to begin a new one",
                             path_of("index.sqlite"), check.text(0)));
-  Statement columns(*this, fmt::format("SELECT {} FROM sessions LIMIT 0", kColumns));
+  // A name that became a blob reads the same, but is never found.
+  Statement rows(*this, fmt::format("SELECT {}, typeof(name) FROM sessions", kColumns));
+  while (rows.next())
+    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(7) || rows.text(8) != "text")
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("`{}` is damaged in the row of session `{}`: repair it with SQLite's tools, or move its "
+                              "folder away to begin a new one",
+                              path_of("index.sqlite"), info.name));
 }
 
 void SessionIndex::fail(const char* doing) const {
@@ -182,6 +221,19 @@ std::string SessionIndex::file_of(const std::string& name) const {
   return statement.bind(name).next() ? statement.text(0) : std::string();
 }
 
+void SessionIndex::write_row(const SessionInfo& info) const {
+  Statement(*this, fmt::format("INSERT OR REPLACE INTO sessions ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", kColumns))
+      .bind(info.name)
+      .bind(fs::path(info.file).filename().string())
+      .bind(info.model)
+      .bind(info.model_name)
+      .bind(info.tokens)
+      .bind(int64_t(info.bytes))
+      .bind(info.changed)
+      .bind(row_checksum(info))
+      .next();
+}
+
 std::string SessionIndex::unnamed(const std::string& file) const {
   Statement statement(*this, "SELECT 1 FROM sessions WHERE file = ? LIMIT 1");
   return file.empty() || statement.bind(file).next() ? std::string() : path_of(file);
@@ -191,33 +243,22 @@ std::string SessionIndex::put(const SessionInfo& info) {
   std::string orphan;
   transaction([&] {
     const std::string old = file_of(info.name);
-    Statement(*this, fmt::format("INSERT OR REPLACE INTO sessions ({}) VALUES (?, ?, ?, ?, ?, ?, ?)", kColumns))
-        .bind(info.name)
-        .bind(fs::path(info.file).filename().string())
-        .bind(info.model)
-        .bind(info.model_name)
-        .bind(info.tokens)
-        .bind(int64_t(info.bytes))
-        .bind(info.changed)
-        .next();
+    write_row(info);
     orphan = unnamed(old);
   });
   return orphan;
 }
 
 bool SessionIndex::fork(const std::string& name, const std::string& to) {
-  bool taken = false;
+  bool done = false;
   transaction([&] {
-    taken = !file_of(to).empty();
-    if (taken) return;
-    Statement(*this, fmt::format("INSERT INTO sessions ({}) SELECT ?, file, model, model_name, tokens, bytes, changed "
-                                 "FROM sessions WHERE name = ?",
-                                 kColumns))
-        .bind(to)
-        .bind(name)
-        .next();
+    auto info = find(name);
+    if (!info || find(to)) return;
+    info->name = to;
+    write_row(*info);
+    done = true;
   });
-  return !taken;
+  return done;
 }
 
 std::string SessionIndex::remove(const std::string& name) {
@@ -230,18 +271,23 @@ std::string SessionIndex::remove(const std::string& name) {
   return orphan;
 }
 
+std::vector<fs::path> SessionIndex::snapshots() const {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error))
+    if (is_snapshot(entry.path().filename().string())) found.push_back(entry.path());
+  return found;
+}
+
 void SessionIndex::sweep() const {
   const auto lock = FileLock::try_lock(store_lock(), FileLock::Kind::exclusive);
   if (!lock) return;
   std::set<std::string> named;
   Statement statement(*this, "SELECT file FROM sessions");
   while (statement.next()) named.insert(statement.text(0));
-  static const std::regex ours("s-[0-9a-f]{16}\\.kvasir(\\.[A-Za-z0-9]{6})?");
   std::error_code error;  // what can't be deleted now is found again
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string file = entry.path().filename().string();
-    if (std::regex_match(file, ours) && !named.contains(file)) fs::remove(entry.path(), error);
-  }
+  for (const fs::path& path : snapshots())
+    if (!named.contains(path.filename().string())) fs::remove(path, error);
 }
 
 std::string SessionIndex::fresh_snapshot() const {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ class SessionIndex {
   std::vector<SessionInfo> list() const;
   // Each of these is one transaction. The path of the snapshot that lost its last name is returned; empty if none did.
   std::string put(const SessionInfo& info);
-  bool fork(const std::string& name, const std::string& to);  // false if `to` is taken
+  bool fork(const std::string& name, const std::string& to);  // false if `to` is taken or `name` gone
   std::string remove(const std::string& name);
 
   // Deletes snapshots without a name, unless someone is saving.
@@ -51,7 +52,10 @@ class SessionIndex {
   [[noreturn]] void fail(const char* doing) const;
   std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
   SessionInfo row(const Statement& statement) const;
-  std::string file_of(const std::string& name) const;  // without the folder; empty if there is no such session
+  std::vector<std::filesystem::path> snapshots() const;  // in the folder, with a name or without, whole or not
+  // Empty if there is no such session.
+  std::string file_of(const std::string& name) const;
+  void write_row(const SessionInfo& info) const;
   std::string unnamed(const std::string& file) const;  // its path if no session has it
   // What `change` does, in one transaction.
   void transaction(const std::function<void()>& change) const;

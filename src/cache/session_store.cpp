@@ -60,7 +60,8 @@ FileLock take_name(const SessionIndex& index, const std::string& name) {
 
 void make_folder(const std::string& folder) {
   std::error_code error;
-  if (const fs::path parent = fs::path(folder).parent_path(); !parent.empty()) fs::create_directories(parent, error);
+  if (const fs::path parent = (fs::path(folder) / ".").parent_path().parent_path(); !parent.empty())
+    fs::create_directories(parent, error);
   if (!error && mkdir(folder.c_str(), 0700) == 0) return;  // conversations are no one else's
   if (!fs::is_directory(folder, error))
     throw Error(ErrorCode::io,

@@ -44,6 +44,8 @@ SequenceRecord read_record(const SnapshotFile& file) {
   record.model = file.content().at("model").get<std::string>();
   record.model_name = file.content().at("model_name").get<std::string>();
   const auto tokens = file.section("tokens"), data = file.section("data");
+  if (!tokens.empty() && tokens.size() != file.content().at("length").get<uint64_t>() * sizeof(int32_t))
+    file.corrupt("has a section `tokens` that isn't as long as its sequence");
   record.tokens.resize(tokens.size() / sizeof(int32_t));
   if (!tokens.empty()) std::memcpy(record.tokens.data(), tokens.data(), record.tokens.size() * sizeof(int32_t));
   record.data.assign(reinterpret_cast<const char*>(data.data()), data.size());
@@ -121,6 +123,7 @@ class Restorer {
     const size_t bytes = cache_.codecs[index].page_bytes();
     const size_t stride = (bytes + kSnapshotPageAlignment - 1) / kSnapshotPageAlignment * kSnapshotPageAlignment;
     for (const PageLists& lists : page_lists(layer)) {
+      if (!counts.contains(lists.name)) continue;  // a kind that the writer didn't know
       const Json& of_heads = counts.at(lists.name);
       if (of_heads.size() != lists.heads.size()) contradicts();
       for (size_t head = 0; head < lists.heads.size(); ++head)

@@ -78,7 +78,8 @@ void chat(const ChatFlags& flags) {
   if (flags.session) kept.emplace(*flags.session);
   const std::shared_ptr<Model> model = load_model(flags.model);
   if (kept) kept->check_room(context_length(flags.model, *model));
-  calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
+  // What is resumed has the codecs that it has.
+  if (!kept || !kept->resumes()) calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
   Engine engine(model, engine_options(flags.model, *model, options));
   note_cache(engine.cache(), engine.options().context, engine.options().threads);
   Conversation conversation = kept ? kept->conversation(engine, flags.system) : Conversation(engine, flags.system);

@@ -118,9 +118,10 @@ const std::string& KeptSession::model_of(const Engine& engine) const {
 }
 
 RestoredSequence KeptSession::restore(Engine& engine) const {
+  const std::string& model = model_of(engine);
   const Stopwatch watch;
   try {
-    RestoredSequence restored = session_.restore(engine.cache(), model_of(engine));
+    RestoredSequence restored = session_.restore(engine.cache(), model);
     restore_seconds_ += watch.seconds();
     return restored;
   } catch (const Error& error) {

@@ -43,8 +43,8 @@ class KeptSession {
   Conversation conversation(Engine& engine, const std::string& system) const;
   RawText raw_text(Engine& engine) const;
 
-  // {"name", "bytes" of the snapshot, "restore_seconds": from taking the name to a sequence that goes on, without
-  // loading the model; "save_seconds": of the last save}.
+  // {"name", "bytes" of the snapshot, "restore_seconds": to open the store and to map, check and take in the snapshot,
+  // with the model loaded and known; "save_seconds": of the last save}.
   Json json() const;
 
   void save(const Engine& engine, const Conversation& conversation);

@@ -46,8 +46,8 @@ void check_flags(const RunFlags& flags) {
 
 std::string prompt_text(const RunFlags& flags) {
   std::string text = flags.file.empty() ? flags.prompt : read_text(flags.file);
-  if (!flags.file.empty() && text.ends_with('\n')) text.pop_back();      // the one that editors add
-  if (flags.raw && flags.session && text.empty()) return text;  // goes on where a limit stopped
+  if (!flags.file.empty() && text.ends_with('\n')) text.pop_back();  // the one that editors add
+  if (flags.raw && flags.session && text.empty()) return text;       // goes on where a limit stopped
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw Error(ErrorCode::invalid_argument, "the prompt is empty; give -p TEXT or -f FILE");
   return text;
@@ -115,7 +115,8 @@ void run(const RunFlags& flags) {
   else
     prompt = first_prompt(*model, text, flags.system, flags.raw);
 
-  calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
+  // What is resumed has the codecs that it has.
+  if (!kept || !kept->resumes()) calibrate_on_first_use(model, flags.cache, options, thread_count(flags.model));
   Engine engine(model, engine_options(flags.model, *model, options));
   Cache& cache = engine.cache();
   const EngineOptions& effective = engine.options();

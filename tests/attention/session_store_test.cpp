@@ -265,6 +265,11 @@ TEST_F(SessionStoreTest, IndexesThatAreDamagedOrForeign) {
   write_bytes(index, good.substr(0, good.size() - 4096));
   expect_untouched(ErrorCode::corrupt, index);
 
+  // An index that someone deleted: its snapshots aren't orphans. (An empty file is what is left of it.)
+  EXPECT_EQ(snapshots(), 1u);
+  expect_error(ErrorCode::corrupt, "no index", [&] { SessionStore store(path_); });
+  EXPECT_EQ(snapshots(), 1u);
+
   // A snapshot that someone deleted.
   write_bytes(index, good);
   SessionStore store(path_);
@@ -274,11 +279,35 @@ TEST_F(SessionStoreTest, IndexesThatAreDamagedOrForeign) {
   EXPECT_TRUE(store.list().empty());
 }
 
+// Whatever a flipped bit does to the index, the snapshot stays: it opens and is right, or it is refused.
+TEST_F(SessionStoreTest, AFlippedBitInTheIndex) {
+  SessionStore(path_).open("x").save(cache_, short_, record_of(100));
+  const std::string index = folder_.file("index.sqlite"), good = file_bytes(index);
+  int refused = 0;
+  for (size_t byte = 0; byte < good.size(); byte += 7) {
+    std::string bytes = good;
+    bytes[byte] = char(bytes[byte] ^ (1 << (byte % 8)));
+    write_bytes(index, bytes);
+    try {
+      SessionStore store(path_);
+      Cache other = make();
+      EXPECT_EQ(store.open("x").restore(other, "model-1").record.tokens, record_of(100).tokens) << byte;
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_NE(std::string(error.what()).find(index), std::string::npos) << byte << " " << error.what();
+    }
+    ASSERT_EQ(snapshots(), 1u) << byte;
+    fs::remove(folder_.file("index.sqlite-wal"));
+    fs::remove(folder_.file("index.sqlite-shm"));
+  }
+  EXPECT_GT(refused, 20);
+}
+
 TEST_F(SessionStoreTest, FoldersThatCannotBe) {
   write_bytes(folder_.file("file"), "x");
   expect_error(ErrorCode::io, "KVASIR_SESSION_DIR", [&] { SessionStore store(folder_.file("file")); });
   expect_error(ErrorCode::io, "KVASIR_SESSION_DIR", [&] { SessionStore store(folder_.file("file") + "/deeper"); });
-  SessionStore store(folder_.file("new/deep/folder"));
+  SessionStore store(folder_.file("new/deep/folder/"));
   EXPECT_EQ(fs::status(folder_.file("new/deep/folder")).permissions() & fs::perms::others_all, fs::perms::none);
 }
 
