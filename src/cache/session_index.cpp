@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <set>
+#include <span>
 #include <sstream>
+#include <string_view>
 
 #include "base/checksum.h"
 #include "base/file_lock.h"
@@ -29,7 +32,7 @@ constexpr const char* kSettings = "PRAGMA synchronous = EXTRA";
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, file TEXT NOT NULL, model TEXT NOT NULL,"
     " model_name TEXT NOT NULL, tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, changed INTEGER NOT NULL,"
-    " parts TEXT NOT NULL, xxh3 TEXT NOT NULL)";
+    " parts TEXT NOT NULL, xxh3 TEXT NOT NULL) WITHOUT ROWID";
 constexpr const char* kColumns = "name, file, model, model_name, tokens, bytes, changed, parts, xxh3";
 
 std::string file_name(const std::string& path) {
@@ -47,6 +50,20 @@ std::vector<std::string> files_of(const SessionInfo& info) {
   std::vector<std::string> files = info.parts;
   files.push_back(info.file);
   return files;
+}
+
+// s-<16 hex>.kvasir, or that with .<6 letters and digits> while it is written (base/replaced_file.h).
+bool is_snapshot(std::string_view name) {
+  constexpr std::string_view kFirst = "s-", kLast = ".kvasir";
+  constexpr size_t kDigits = 16, kTemporary = 7;
+  const size_t whole = kFirst.size() + kDigits + kLast.size();
+  if (name.size() != whole && name.size() != whole + kTemporary) return false;
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const auto letter = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const std::string_view digits = name.substr(kFirst.size(), kDigits), rest = name.substr(whole);
+  return name.starts_with(kFirst) && std::all_of(digits.begin(), digits.end(), hex) &&
+         name.substr(kFirst.size() + kDigits, kLast.size()) == kLast &&
+         (rest.empty() || (rest[0] == '.' && std::all_of(rest.begin() + 1, rest.end(), letter)));
 }
 
 // SQLite notices damage to its own structure, not to what rows say; and a file whose name were damaged here would look
@@ -149,15 +166,16 @@ void SessionIndex::check_ours() {
                 fmt::format("`{}` has version {}, this program knows {}: use the newer program, or another folder in "
                             "KVASIR_SESSION_DIR",
                             path_of("index.sqlite"), version, kSchemaVersion));
-  Statement check(*this, "PRAGMA quick_check(1)");
+  Statement check(*this, "PRAGMA integrity_check(1)");
   if (!check.next() || check.text(0) != "ok")
     throw Error(ErrorCode::corrupt,
                 fmt::format("`{}` is damaged ({}): repair it with SQLite's tools, or move its folder "
                             "away to begin a new one",
                             path_of("index.sqlite"), check.text(0)));
-  Statement rows(*this, fmt::format("SELECT {} FROM sessions", kColumns));
+  // A name that became a blob reads the same, but is never found.
+  Statement rows(*this, fmt::format("SELECT {}, typeof(name) FROM sessions", kColumns));
   while (rows.next())
-    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(8))
+    if (const SessionInfo info = row(rows); row_checksum(info) != rows.text(8) || rows.text(9) != "text")
       throw Error(ErrorCode::corrupt,
                   fmt::format("`{}` is damaged in the row of session `{}`: repair it with SQLite's tools, or move its "
                               "folder away to begin a new one",
@@ -281,11 +299,10 @@ std::vector<std::string> SessionIndex::remove(const std::string& name) {
 }
 
 std::vector<fs::path> SessionIndex::snapshots() const {
-  static const std::regex ours("s-[0-9a-f]{16}\\.kvasir(\\.[A-Za-z0-9]{6})?");
   std::vector<fs::path> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error))
-    if (std::regex_match(entry.path().filename().string(), ours)) found.push_back(entry.path());
+    if (is_snapshot(entry.path().filename().string())) found.push_back(entry.path());
   return found;
 }
 

@@ -22,6 +22,8 @@
 namespace kvasir {
 
 inline constexpr size_t kSnapshotPageAlignment = 64;
+// What a reader has to know of, where a sequence has any.
+inline constexpr const char* kKeptTokens = "kept tokens";
 
 // Page lists of one kind, one per KV head. A layer's page section holds all of them, kind by kind.
 struct PageLists {

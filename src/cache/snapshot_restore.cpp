@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::string_view, 0> kKnownFeatures{};
+constexpr std::array<std::string_view, 1> kKnownFeatures = {kKeptTokens};
 
 // Takes a section piece by piece; it has to hold exactly what is taken.
 class SectionReader {

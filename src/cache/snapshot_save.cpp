@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "cache/snapshot.h"
@@ -83,6 +84,7 @@ uint64_t save_sequence(const Cache& cache, SequenceId sequence, const SequenceRe
                       {"lists", add_pages(writer, i, layer, impl.codecs[i].page_bytes())}});
   }
   writer.add("windows", std::move(windows));
+  if (std::ranges::any_of(positions, [](const auto& run) { return !run.empty(); })) writer.need(kKeptTokens);
   writer.add("positions", std::move(positions));
   writer.add("orders", std::move(orders));
   writer.add("tokens", {std::as_bytes(std::span(record.tokens))});

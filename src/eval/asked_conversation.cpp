@@ -27,8 +27,14 @@ AskedConversation asked(const Dialogue& dialogue) {
   const double length = double(std::max<size_t>(1, dialogue.transcript.size()));
   for (const DialogueQuestion& question : dialogue.questions) {
     const int64_t told = question.updated >= 0 ? question.updated : question.told;
-    conversation.questions.push_back(
-        {question.text, question.answer_prefix, question.answer, question.old_answer, 0, double(told) / length, false});
+    conversation.questions.push_back({question.text,
+                                      question.answer_prefix,
+                                      question.answer,
+                                      question.old_answer,
+                                      0,
+                                      {size_t(told)},
+                                      double(told) / length,
+                                      false});
   }
   return conversation;
 }
@@ -45,10 +51,11 @@ AskedConversation asked(const RecordedConversation& recorded) {
   for (const ConversationSession& session : recorded.sessions)
     for (const SpokenTurn& turn : session.turns) place[turn.dia_id] = count++;
   for (const ConversationQuestion& question : recorded.questions) {
-    AskedQuestion one{question.text, "", question.answer, "", question.category, 0, true};
+    AskedQuestion one{question.text, "", question.answer, "", question.category, {}, 0, true};
     for (const std::string& evidence : question.evidence)
-      if (const auto found = place.find(evidence); found != place.end())
-        one.depth = std::max(one.depth, double(found->second) / double(std::max<size_t>(1, count)));
+      if (const auto found = place.find(evidence); found != place.end()) one.told.push_back(found->second);
+    if (!one.told.empty())
+      one.depth = double(*std::max_element(one.told.begin(), one.told.end())) / double(std::max<size_t>(1, count));
     conversation.questions.push_back(std::move(one));
   }
   return conversation;

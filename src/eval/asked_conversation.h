@@ -18,9 +18,10 @@ struct AskedQuestion {
   std::string text;           // the bare question, which episodes are matched by
   std::string answer_prefix;  // the beginning of the answer, given to the model; may be empty
   std::string answer, old_answer;
-  int category = 0;    // of a data set
-  double depth = 0;    // share of the conversation before it was told, 0-1
-  bool brief = false;  // the answer is judged by its words (F1), not by holding `answer`
+  int category = 0;          // of a data set
+  std::vector<size_t> told;  // utterances that say it; empty: unknown
+  double depth = 0;          // share of the conversation before the last of them, 0-1
+  bool brief = false;        // the answer is judged by its words (F1), not by holding `answer`
 };
 
 struct AskedConversation {

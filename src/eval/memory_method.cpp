@@ -147,16 +147,26 @@ class EpisodicMethod : public EnginePair {
   ReadAnswer ask(const std::string& text, const ReadQuestion& question) override {
     const Seconds seconds(cost_.asking_seconds);
     const EpisodicMemory::Retrieved found = memory_->retrieve(text);
+    episode_ = found.episode;
     CacheUse one;
     ReadAnswer answer = ask_in_fork(answering_, found.sequence, question, &one);
     cost_.use = {one.bits_per_value, memory_->bytes(), one.bytes_f16};
     return answer;
+  }
+  std::optional<bool> routed_to(std::span<const size_t> utterances) const override {
+    const std::vector<TranscriptSegment>& segments = memory_->record().segments;
+    return std::ranges::any_of(memory_->episodes().members(episode_), [&](size_t member) {
+      return std::ranges::any_of(utterances, [&](size_t utterance) {
+        return utterance >= segments[member].first && utterance < segments[member].first + segments[member].count;
+      });
+    });
   }
 
  private:
   Encoder& encoder_;
   EpisodicOptions options_;
   std::unique_ptr<EpisodicMemory> memory_;
+  int episode_ = 0;  // that answered last
 };
 
 // Text retrieval: the segments most like the question, as many as fit, read anew for each question.

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,12 @@ class MemoryMethod {
   virtual ~MemoryMethod() = default;
   virtual void read(const ConversationTokens& conversation) = 0;  // in place of any before
   virtual ReadAnswer ask(const std::string& text, const ReadQuestion& question) = 0;
+  // Whether the last question went to a part of the memory that has one of these utterances among those it is about;
+  // none where there are no parts.
+  virtual std::optional<bool> routed_to(std::span<const size_t> utterances) const {
+    (void)utterances;
+    return std::nullopt;
+  }
   virtual MemoryCost cost() const = 0;
   virtual const Cache* cache() const { return nullptr; }
 };

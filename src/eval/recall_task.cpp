@@ -133,7 +133,7 @@ std::vector<AskedConversation> conversations(const RecallOptions& options) {
 struct MethodScores {
   CellScores all, updated;
   std::map<int, CellScores> cells;  // by fifth, or by category
-  int stale = 0;
+  int stale = 0, routed = 0, routable = 0;
   MemoryCost cost;
 };
 
@@ -149,6 +149,7 @@ Json method_json(const MethodScores& scores) {
     json["updated"] = {{"score", scores.updated.score()},
                        {"n", scores.updated.count()},
                        {"stale", double(scores.stale) / double(scores.updated.count())}};
+  if (scores.routable > 0) json["routed"] = double(scores.routed) / double(scores.routable);
   return json;
 }
 
@@ -244,6 +245,10 @@ class Recall {
     if (!question.old_answer.empty()) {
       scores.updated.add(score, answer);
       scores.stale += score == 0 && holds(answer.text, question.old_answer) ? 1 : 0;
+    }
+    if (const std::optional<bool> routed = method.routed_to(question.told); routed && !question.told.empty()) {
+      ++scores.routable;
+      scores.routed += *routed ? 1 : 0;
     }
     if (options_.setup.progress) options_.setup.progress(++done_, total_);
   }

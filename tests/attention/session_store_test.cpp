@@ -326,7 +326,7 @@ TEST_F(SessionStoreTest, AFlippedBitInTheIndex) {
   SessionStore(path_).open("x").save(cache_, short_, record_of(100));
   const std::string index = folder_.file("index.sqlite"), good = file_bytes(index);
   int refused = 0;
-  for (size_t byte = 0; byte < good.size(); byte += 11) {
+  for (size_t byte = 0; byte < good.size(); byte += 7) {
     std::string bytes = good;
     bytes[byte] = char(bytes[byte] ^ (1 << (byte % 8)));
     write_bytes(index, bytes);

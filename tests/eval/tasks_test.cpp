@@ -202,6 +202,8 @@ TEST_F(Tasks, RecallMethodsAgreeWhereNothingIsDropped) {
   const double expected = methods.at("full").at("answer_logprob");
   for (const auto& [name, method] : methods.items())
     EXPECT_NEAR(method.at("answer_logprob").get<double>(), expected, 0.02) << name;
+  EXPECT_GT(methods.at("epicache").at("routed").get<double>(), 0.0);
+  EXPECT_FALSE(methods.at("snapkv").contains("routed"));
   EXPECT_LT(methods.at("epicache").at("tokens_read").get<int64_t>(), 6000 * 1.2) << "what is the same is read once";
 }
 
