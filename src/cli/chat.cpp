@@ -56,13 +56,16 @@ void note_turn(const Turn& turn, const Cache& cache) {
 void note_turn(const EpisodicTurn& turn, const EpisodicChat& chat) {
   const EpisodicMemory& memory = chat.memory();
   if (turn.answer.stop == StopReason::interrupted) return note("[interrupted: this turn is forgotten]");
-  note(fmt::format(
-      "[{}episode {} of {}{} (cosine {:.2f}), {} tokens read in {:.1f} s, {} at {:.1f}/s, stopped by {}; past "
-      "of {} tokens, episodes {}]",
-      turn.clustered ? "past clustered, " : "", turn.episode.episode + 1, memory.episodes().size(),
-      turn.episode.opened ? ", new" : "", turn.episode.cosine, turn.fed_tokens, turn.prefill_seconds,
-      turn.answer.tokens.size(), turn.answer.tokens_per_second(), to_string(turn.answer.stop), memory.tokens(),
-      format_bytes(memory.bytes())));
+  const std::string where =
+      memory.record().clustered_tokens == 0
+          ? "all of the past"
+          : fmt::format("{}episode {} of {}{} (cosine {:.2f})", turn.clustered ? "past clustered, " : "",
+                        turn.episode.episode + 1, memory.episodes().size(), turn.episode.opened ? ", new" : "",
+                        turn.episode.cosine);
+  note(fmt::format("[{}, {} tokens read in {:.1f} s, {} at {:.1f}/s, stopped by {}; past of {} tokens, episodes {}]",
+                   where, turn.fed_tokens, turn.prefill_seconds, turn.answer.tokens.size(),
+                   turn.answer.tokens_per_second(), to_string(turn.answer.stop), memory.tokens(),
+                   format_bytes(memory.bytes())));
 }
 
 void note_session(const std::string& name, size_t messages, int64_t tokens) {

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
@@ -31,10 +33,15 @@ class EpisodesCommand : public TinyModelTest {
   }
   ~EpisodesCommand() override { unsetenv("KVASIR_SESSION_DIR"); }
 
+  // Flags are names with values; those of `more` take the place of these.
   std::vector<std::string> chat(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {
-        "chat",     "-m", file("tiny.gguf"), "--temp",   "0",    "-t",     "1",       "-n", "6",        "--sink", "8",
-        "--recent", "32", "--memory",        "episodes", "--kv", "turbo4", "--alpha", "0",  "--budget", "200"};
+    std::vector<std::pair<std::string, std::string>> flags = {
+        {"--memory", "episodes"}, {"--kv", "turbo4"}, {"--budget", "200"}, {"--alpha", "0"}, {"--sink", "8"},
+        {"--recent", "32"},       {"--temp", "0"},    {"-t", "1"},         {"-n", "6"},      {"-m", file("tiny.gguf")}};
+    std::vector<std::string> arguments = {"chat"};
+    for (const auto& [flag, value] : flags)
+      if (std::find(more.begin(), more.end(), flag) == more.end())
+        for (const std::string& argument : {flag, value}) arguments.push_back(argument);
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -103,6 +110,7 @@ TEST_F(EpisodesCommand, KilledAtAnyMoment) {
     std::vector<char*> argv = {const_cast<char*>(KVASIR_PROGRAM)};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
+    std::filesystem::remove(err);
     const pid_t child = fork();
     if (child == 0) {
       setenv("KVASIR_CACHE_DIR", program_cache().c_str(), 1);
