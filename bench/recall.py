@@ -13,19 +13,18 @@ import subprocess
 
 from turboquant import ROOT, number, rows
 
-MODEL = "smollm2-f32"
 WINDOWS = ["--sink", 16, "--recent", 64]
 SIXTH = ["--budget-ratio", 0.1667]
-# One dialogue each: 4,096 tokens, 8 topics, 16 facts, 5 of which change.
-SYNTHETIC = ["-m", MODEL, "--synthetic", "-c", 4096, "--topics", 8, "--facts", 16, "--updates", 5, *WINDOWS]
-CHATS = 2
+DIALOGUE = ["--synthetic", "-c", 3072, "--topics", 6, "--facts", 18, "--updates", 6, *WINDOWS]
+CHATS = {"gemma3-270m-f32": 3, "smollm2-f32": 2, "qwen2.5-coder-0.5b-f32": 1}
 METHODS = ["full", "epicache", "rag", "kvzip", "infinipot", "snapkv", "keydiff", "streaming"]
-CODECS = ["f16", "turbo4", "turbo3", "spectral3", "oscar2"]
-ABLATIONS = [("layer budgets", "--alpha", [0, 1, 2, 4]), ("episodes", "--episodes", [1, 2, 4, 8]),
-             ("segments of a prompt", "--representatives", [1, 2, 4, 8]),
-             ("encoder", "--encoder", ["words", "hidden"])]
+CODEC_MODEL, CODECS = "smollm2-f32", ["f16", "turbo4", "turbo3", "spectral3", "oscar2"]
+PARTS_MODEL = "gemma3-270m-f32"
+PARTS = [("layer budgets", ["--alpha", 2]), ("episodes", ["--episodes", 1]), ("", ["--episodes", 2]),
+         ("", ["--episodes", 6]), ("", ["--episodes", 8]), ("segments of a prompt", ["--representatives", 1]),
+         ("", ["--representatives", 3]), ("who answers", ["--match-centroids"]), ("encoder", ["--encoder", "hidden"])]
 # Recorded conversations: (model, context, budgets, questions of each).
-RECORDED = [("smollm2-f32", 8000, [1024, 2048], 24), ("gemma3-270m-f32", 24000, [1024, 2048], 24)]
+RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048], 40), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 40)]
 
 
 class Runs:
@@ -55,75 +54,90 @@ def method_row(name, found, method, whole):
     return [name, f"{entry['score']:.3f} ± {entry['score_se']:.3f}",
             f"{entry['answer_logprob']:.2f} ± {entry['answer_logprob_se']:.2f}",
             f"{updated['score']:.2f} / {updated['stale']:.2f}" if updated else "",
+            f"{entry['routed']:.2f}" if "routed" in entry else "",
             f"{size(entry['bytes'])} ({100 * entry['bytes'] / whole:.0f} %)", size(entry["peak_bytes"]),
             f"{entry['tokens_read']:,}", f"{entry['reading_seconds']:.0f} s"]
 
 
-HEAD = ["", "right answers", "right answer, nats a token", "changed facts: right / as before", "cache (of f16)",
+HEAD = ["", "right answers", "right answer, nats a token", "changed facts: right / as before", "routed", "cache (of f16)",
         "most while reading", "tokens decoded to read", "time to read"]
 
 
-def full_f16(runs):
-    return runs.recall("full-f16", *SYNTHETIC, "--chats", CHATS, "--kv", "f16", "--method", "full")
+def dialogues(runs, model, name, *arguments):
+    return runs.recall(f"{model}-{name}", "-m", model, *DIALOGUE, "--chats", CHATS[model], *arguments)
+
+
+def whole(runs, model):
+    return dialogues(runs, model, "full-f16", "--kv", "f16", "--method", "full")
+
+
+def episodic(runs, model, codec, *more):
+    name = "epicache-" + codec + "".join(str(word).replace("--", "-") for word in more)
+    return dialogues(runs, model, name, "--kv", codec, *SIXTH, "--method", "epicache", *more)
 
 
 def methods_section(runs):
-    whole = full_f16(runs)
-    if not whole:
-        return ""
-    held = whole["methods"]["full"]["bytes"]
-    body = [method_row("`full`", whole, "full", held)]
-    for method in METHODS[1:]:
-        found = runs.recall(f"{method}-f16", *SYNTHETIC, "--chats", CHATS, "--kv", "f16", *SIXTH, "--method", method)
-        if found:
-            body.append(method_row(f"`{method}`", found, method, held))
-    tokens = ", ".join(f"{t:,}" for t in whole["tokens"])
-    return (f"## Dialogues made here\n\n{MODEL}, {CHATS} dialogues ({tokens} tokens) about 8 topics, 16 facts in each, 5 "
-            "of which change later; 16 bits, a sixth of\nthe tokens kept per KV head and layer (`epicache`: in each of "
-            "4 episodes; `rag`: of the text).\n\n" + rows(HEAD, body))
+    page = []
+    for model, chats in CHATS.items():
+        base = whole(runs, model)
+        if not base:
+            continue
+        held = base["methods"]["full"]["bytes_f16"]
+        body = [method_row("`full`", base, "full", held)]
+        for method in METHODS[1:]:
+            found = dialogues(runs, model, f"{method}-f16", "--kv", "f16", *SIXTH, "--method", method)
+            if found:
+                body.append(method_row(f"`{method}`", found, method, held))
+        tokens = ", ".join(f"{t:,}" for t in base["tokens"])
+        page.append(f"### {model}\n\n{chats} dialogues of {tokens} tokens.\n\n" + rows(HEAD, body))
+    return ("## Dialogues made here\n\nTwo people talk about 6 topics; 18 facts in a dialogue, 6 of which change later. 16 "
+            "bits, and a sixth of the tokens for each\nKV head and layer (`epicache`: in each of 4 episodes; `rag`: of the "
+            "text). Gemma selects in 3 of its 18 layers, the others have\nsliding windows of 512 tokens, which every episode "
+            "holds.\n\n" + "\n".join(page)) if page else ""
 
 
 def codec_section(runs):
-    whole = full_f16(runs)
-    body = []
+    base, body = whole(runs, CODEC_MODEL), []
     for codec in CODECS:
-        found = runs.recall(f"epicache-{codec}", *SYNTHETIC, "--chats", CHATS, "--kv", codec, *SIXTH, "--method",
-                            "epicache")
-        if whole and found:
-            body.append(method_row(f"`{codec}`", found, "epicache", whole["methods"]["full"]["bytes"]))
-    return "## Episodes in every codec\n\nAs above, `epicache`, 4 episodes together.\n\n" + rows(HEAD, body) if body else ""
+        found = episodic(runs, CODEC_MODEL, codec)
+        if base and found:
+            body.append(method_row(f"`{codec}`", found, "epicache", base["methods"]["full"]["bytes_f16"]))
+    return (f"## Episodes in other codecs\n\n{CODEC_MODEL}, `epicache`; the cache column is all 4 episodes together.\n\n" +
+            rows(HEAD, body) if body else "")
 
 
-def ablation_section(runs):
-    whole, body = full_f16(runs), []
-    for words, flag, values in ABLATIONS:
-        for value in values:
-            found = runs.recall(f"epicache-f16{flag}-{value}", *SYNTHETIC, "--chats", CHATS, "--kv", "f16", *SIXTH,
-                                "--method", "epicache", flag, value)
-            if whole and found:
-                body.append(method_row(f"{words}: `{flag} {value}`", found, "epicache",
-                                       whole["methods"]["full"]["bytes"]))
-    return ("## What the parts of EpiCache do\n\nDefaults: `--alpha 2 --episodes 4 --representatives 8 --encoder words`."
-            "\n\n" + rows(HEAD, body) if body else "")
+def parts_section(runs):
+    base, body = whole(runs, PARTS_MODEL), []
+    usual = episodic(runs, PARTS_MODEL, "f16")
+    if not base or not usual:
+        return ""
+    held = base["methods"]["full"]["bytes_f16"]
+    body.append(method_row("as above", usual, "epicache", held))
+    for words, flags in PARTS:
+        found = episodic(runs, PARTS_MODEL, "f16", *flags)
+        if found:
+            text = " ".join(map(str, flags))
+            body.append(method_row(f"{words}: `{text}`" if words else f"`{text}`", found, "epicache", held))
+    return f"## What the parts of EpiCache do\n\n{PARTS_MODEL}.\n\n" + rows(HEAD, body)
 
 
 def recorded_section(runs, files):
     page = []
     for model, context, budgets, questions in RECORDED:
         common = ["-m", model, "-f", *files, "-c", context, "--cut", "--questions", questions, *WINDOWS, "--kv", "f16"]
-        whole = runs.recall(f"recorded-{model}-full", *common, "--method", "full")
-        body = [method_row("`full`", whole, "full", whole["methods"]["full"]["bytes"])] if whole else []
+        base = runs.recall(f"recorded-{model}-{context}-full", *common, "--method", "full")
+        body = [method_row("`full`", base, "full", base["methods"]["full"]["bytes_f16"])] if base else []
         for budget in budgets:
             for method in METHODS[1:]:
-                found = runs.recall(f"recorded-{model}-{budget}-{method}", *common, "--budget", budget, "--method",
-                                    method)
-                if whole and found:
+                found = runs.recall(f"recorded-{model}-{context}-{budget}-{method}", *common, "--budget", budget,
+                                    "--method", method)
+                if base and found:
                     body.append(method_row(f"`{method}`, {budget} tokens", found, method,
-                                           whole["methods"]["full"]["bytes"]))
+                                           base["methods"]["full"]["bytes_f16"]))
         if body:
-            read = ", ".join(f"{t:,}" for t in whole["tokens"])
-            page.append(f"### {model}\n\n{read} tokens of {len(whole['tokens'])} conversations, {questions} questions of "
-                        "each; right answers are the F1 of words.\n\n" + rows(HEAD, body))
+            read = ", ".join(f"{t:,}" for t in base["tokens"])
+            page.append(f"### {model}, the first {read} tokens\n\n{questions} questions of {len(base['tokens'])} "
+                        "conversations; right answers are the F1 of words.\n\n" + rows(HEAD, body))
     return "## Recorded conversations (LoCoMo)\n\n" + "\n".join(page) if page else ""
 
 
@@ -139,7 +153,7 @@ def main():
             "Each conversation is read once in each way and every question\nis asked from that state. The likelihood of "
             "the right answer tells more than the share of right ones: these are small models.\nTimes are those of a busy "
             "machine; tokens decoded say what a way costs.\n",
-            methods_section(runs), codec_section(runs), ablation_section(runs),
+            methods_section(runs), codec_section(runs), parts_section(runs),
             recorded_section(runs, args.conversations)]
     out = ROOT / "docs/results/recall.md"
     out.write_text("\n".join(part for part in page if part))

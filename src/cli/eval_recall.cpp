@@ -75,6 +75,9 @@ void add_eval_recall(CLI::App& eval) {
   command->add_option("--episodes", task.episodes, "epicache: episodes")->capture_default_str();
   command->add_option("--representatives", task.representatives, "epicache: segments in an episode's prompt")
       ->capture_default_str();
+  command->add_flag(
+      "--match-centroids", task.match_centroids,
+      "epicache: ask the episode with the nearest centroid, as published; else that of the nearest segment");
   command->add_option("--alpha", task.alpha, "layers that need their past more keep more; 0: all keep the same")
       ->capture_default_str();
   command

@@ -17,7 +17,7 @@ namespace {
 
 // Under which cosine a bare question is about something new, by words (docs/decisions.md). The spread of other encoders
 // isn't known here, so theirs is never, unless --new-below says it.
-constexpr double kNewBelowWords = 0.02;
+constexpr double kNewBelowWords = 0.08;
 constexpr double kNever = -1;
 
 constexpr const char* kFlags[] = {"--budget", "--block",       "--episodes", "--encoder",

@@ -14,12 +14,13 @@
 namespace kvasir {
 namespace {
 
-double cosine(std::span<const float> a, std::span<const double> b) {
+template <typename Value>
+double cosine(std::span<const float> a, const std::vector<Value>& b) {
   double product = 0, a_square = 0, b_square = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    product += double(a[i]) * b[i];
+    product += double(a[i]) * double(b[i]);
     a_square += double(a[i]) * double(a[i]);
-    b_square += b[i] * b[i];
+    b_square += double(b[i]) * double(b[i]);
   }
   return a_square > 0 && b_square > 0 ? product / (std::sqrt(a_square) * std::sqrt(b_square)) : 0.0;
 }
@@ -90,6 +91,17 @@ std::vector<size_t> Episodes::representatives(int episode, int count) const {
   std::sort(order.begin(), order.end());
   for (size_t& index : order) index = found.members[index];
   return order;
+}
+
+EpisodeMatch Episodes::match_segment(std::span<const float> query) const {
+  EpisodeMatch best;
+  if (episodes_.empty()) return best;
+  check(query);
+  for (size_t i = 0; i < embeddings_.size(); ++i) {
+    const double closeness = cosine(query, embeddings_[i]);
+    if (best.episode < 0 || closeness > best.cosine) best = {labels_[i], closeness};
+  }
+  return best;
 }
 
 EpisodeMatch Episodes::match(std::span<const float> query) const {

@@ -47,6 +47,9 @@ class Episodes {
   // The episode whose centroid has the largest cosine with the query; the first of equals. A zero vector has cosine 0
   // with all. Throws Error invalid_argument for a query of another length or with NaN.
   EpisodeMatch match(std::span<const float> query) const;
+  // The episode of the segment that is most like the query, the first of equals; `cosine` is that segment's. Errors as
+  // above.
+  EpisodeMatch match_segment(std::span<const float> query) const;
 
   // A new segment, to an episode or to one of its own. Return the segment's number.
   size_t append(int episode, std::vector<float> embedding);

@@ -130,6 +130,7 @@ class EpisodicMethod : public EnginePair {
     options_.block = options.block;
     options_.episodes = options.episodes;
     options_.representatives = options.representatives;
+    options_.match_segments = options.match_segments;
   }
 
   void read(const ConversationTokens& conversation) override {

@@ -24,6 +24,7 @@ struct MemoryMethodOptions {
   int block = 1024;                    // B
   int episodes = 4;
   int representatives = kRepresentatives;
+  bool match_segments = true;  // epicache, as in EpisodicOptions
   Encoder* encoder = nullptr;  // of epicache and rag
 };
 

@@ -197,6 +197,7 @@ class Recall {
     result["encoder"] = encoder_->name();
     result["episodes"] = options_.episodes;
     result["alpha"] = options_.alpha;
+    result["match"] = options_.match_centroids ? "centroid" : "segment";
     return result;
   }
 
@@ -260,6 +261,7 @@ class Recall {
     method.block = selection_block(options_.block, method.budget);
     method.episodes = options_.episodes;
     method.representatives = options_.representatives;
+    method.match_segments = !options_.match_centroids;
     method.encoder = encoder_.get();
     if (name != "full")
       method.layer_budgets = profile_

@@ -27,7 +27,8 @@ struct RecallOptions {
   int block = 0;            // tokens read between two selections; 0: as the budget, 128 to 1024
   int episodes = 4;         // epicache
   int representatives = kRepresentatives;
-  double alpha = 2;               // of layer budgets; 0: all layers keep the same
+  bool match_centroids = false;   // epicache: the nearest centroid's episode answers, not the nearest segment's
+  double alpha = 0;               // of layer budgets; 0: all layers keep the same
   std::string encoder = "words";  // epicache, rag: words, hidden, or a GGUF embedding model
   int64_t length = 4096;          // made here: tokens of dialogue, question and answer together; at most setup.context
   int facts = 12, updates = 4;    // made here: planted in each dialogue and asked for; so many of them change later

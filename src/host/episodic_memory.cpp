@@ -217,7 +217,8 @@ EpisodicMemory::Retrieved EpisodicMemory::find(const std::string& query) {
   std::vector<float> embedding = encoder_.encode_query(query);
   Retrieved found;
   if (episodes_.size() > 0) {
-    const EpisodeMatch match = episodes_.match(embedding);
+    const EpisodeMatch match =
+        options_.match_segments ? episodes_.match_segment(embedding) : episodes_.match(embedding);
     found.episode = match.episode;
     found.cosine = match.cosine;
   }

@@ -30,6 +30,9 @@ struct EpisodicOptions {
   int utterances = kSegmentUtterances;     // w
   int representatives = kRepresentatives;  // segments of an episode's prompt
   double head_floor = 0.2;                 // as in SelectionOptions
+  // A query goes to the episode of the segment that is most like it; false: to that of the nearest centroid, as in the
+  // paper, which holds the answer less often (docs/decisions.md).
+  bool match_segments = true;
   // A query whose best cosine is under it opens an episode of its own; -1: never. Before the conversation was clustered
   // there is only one.
   double threshold = -1;
