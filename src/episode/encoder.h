@@ -21,6 +21,10 @@ class Encoder {
   // aren't comparable. Encoders that need no such thing ignore it.
   virtual void learn(std::span<const std::string> segments) { (void)segments; }
 
+  // What learn() took in, for put_back() in another run. Empty where learning the same segments again takes no time.
+  virtual std::vector<float> learned() const { return {}; }
+  virtual void put_back(std::span<const float> learned) { (void)learned; }
+
   virtual std::vector<std::vector<float>> encode_segments(std::span<const std::string> segments) = 0;
   virtual std::vector<float> encode_query(const std::string& query) = 0;
 };

@@ -81,6 +81,7 @@ void EpisodicMemory::read(std::span<const int32_t> opening, std::span<const Memo
   const std::vector<std::string> texts = segment_texts(record_.segments);
   encoder_.learn(texts);
   record_.learned_segments = texts.size();
+  record_.learned = encoder_.learned();
   record_.clustered_tokens = record_.turns.empty() ? 0 : int64_t(tokens_.size());
   EpisodeOptions clustering;
   clustering.episodes = options_.episodes;
@@ -146,7 +147,10 @@ void EpisodicMemory::restore(MemoryRecord record, std::vector<std::vector<float>
     throw Error(ErrorCode::invalid_argument, "a conversation's record and its episodes' sequences don't go together");
   std::vector<std::string> texts = segment_texts(record.segments);
   texts.resize(record.learned_segments);
-  encoder_.learn(texts);
+  if (record.learned.empty())
+    encoder_.learn(texts);
+  else
+    encoder_.put_back(record.learned);
   forget();
   record_ = std::move(record);
   tokens_ = std::move(tokens);

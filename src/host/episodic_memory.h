@@ -62,6 +62,7 @@ struct MemoryRecord {
   std::vector<int> episode_of_segment;
   size_t segmented_turns = 0;    // the first turns that segments are made of
   size_t learned_segments = 0;   // the first segments, which the encoder learned
+  std::vector<float> learned;    // and what it made of them, if it says so
   int64_t clustered_tokens = 0;  // of the past when it was clustered last; 0: never was
 
   bool operator==(const MemoryRecord&) const = default;

@@ -71,6 +71,7 @@ Json record_json(const EpisodicChat& chat) {
           {"episode_of_segment", record.episode_of_segment},
           {"segmented_turns", record.segmented_turns},
           {"learned_segments", record.learned_segments},
+          {"learned", packed(record.learned)},
           {"clustered_tokens", record.clustered_tokens},
           {"embeddings", std::move(embeddings)}};
 }
@@ -87,6 +88,7 @@ MemoryRecord record_of(const Json& data) {
   record.episode_of_segment = data.at("episode_of_segment").get<std::vector<int>>();
   record.segmented_turns = data.at("segmented_turns").get<size_t>();
   record.learned_segments = data.at("learned_segments").get<size_t>();
+  record.learned = unpacked<float>(data.at("learned"));
   record.clustered_tokens = data.at("clustered_tokens").get<int64_t>();
   return record;
 }

@@ -62,6 +62,13 @@ class ModelEncoder : public Encoder {
     for (const double value : sum) mean_.push_back(float(value / double(segments.size())));
   }
 
+  std::vector<float> learned() const override { return mean_; }
+  void put_back(std::span<const float> learned) override {
+    if (learned.size() != size_t(llama_model_n_embd(model_)))
+      throw Error(ErrorCode::invalid_argument, "what another encoder learned can't be put back into `" + name_ + "`");
+    mean_.assign(learned.begin(), learned.end());
+  }
+
   std::vector<std::vector<float>> encode_segments(std::span<const std::string> segments) override {
     std::vector<std::vector<float>> vectors;
     for (const std::string& segment : segments) vectors.push_back(encode_query(segment));

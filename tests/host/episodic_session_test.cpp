@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "host/model_encoder.h"
 #include "kvasir/error.h"
 #include "tests/host/chat_fixture.h"
 
@@ -62,6 +63,33 @@ TEST_F(EpisodicSessionTest, GoesOnAsIfItHadNeverStopped) {
     store.remove(kv);
     EXPECT_TRUE(snapshots().empty());
   }
+}
+
+TEST_F(EpisodicSessionTest, AnEncoderGoesOnToo) {
+  const auto hidden = [&] {
+    Side host = side("turbo4");
+    host.encoder = make_hidden_state_encoder(model_, 1);
+    return host;
+  };
+  Side host = hidden();
+  EpisodicChat whole(setup(host, options()), {});
+  for (int i = 0; i < 8; ++i) say(whole, message(i));
+  EXPECT_FALSE(whole.memory().record().learned.empty());
+  Session session = SessionStore(path_).open("a");
+  EpisodicSession(session).save(whole, identity());
+  Side again = hidden();
+  EpisodicSession kept(session);
+  const auto chat = kept.restore(setup(again, options()), identity());
+  for (int i = 8; i < 11; ++i) {
+    const Said expected = say(whole, message(i)), said = say(*chat, message(i));
+    EXPECT_TRUE(said == expected) << i;
+    EXPECT_EQ(said.question.episode.cosine, expected.question.episode.cosine);
+  }
+  EXPECT_EQ(chat->memory().record(), whole.memory().record());
+  // Words can't take what hidden states have learned.
+  kept.save(*chat, identity());
+  Side words = side("turbo4");
+  EXPECT_THROW(kept.restore(setup(words, options()), identity())->begin_turn("hello"), Error);
 }
 
 TEST_F(EpisodicSessionTest, BytesOnDiskAreBounded) {
