@@ -23,7 +23,7 @@ struct MemoryFlags {
   int block = 0;                  // --block; 0: as the budget, 128 to 1024
   int episodes = 4;               // --episodes
   std::string encoder = "words";  // --encoder
-  double alpha = 2;               // --alpha
+  double alpha = 0;               // --alpha
   std::string store_bytes;        // --store-bytes
   double new_below = -2;          // --new-below; -2: the encoder's own
 
