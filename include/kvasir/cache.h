@@ -159,8 +159,11 @@ class Cache {
   std::vector<float> rows(SequenceId sequence, int layer, int head, Side side) const;
   // A copy of a sequence of another cache, of the same model and `sink`, in this one's codecs: everything behind the
   // sinks is packed, once, and counts as kept tokens. What comes after is cached as ever.
+  // `like`: a sequence of this cache that was sealed before. Kept tokens that came from it, through the other cache,
+  // get the codes that they had there; without it, and with codecs whose scales are shared between tokens (kivi), they
+  // are rounded once more.
   // Throws Error: invalid_argument (another geometry or `sink`), out_of_memory; nothing changed.
-  SequenceId seal(const Cache& from, SequenceId sequence);
+  SequenceId seal(const Cache& from, SequenceId sequence, std::optional<SequenceId> like = std::nullopt);
 
   int64_t length(SequenceId sequence) const;  // tokens of the sequence, by its last layer, dropped ones included
   const Geometry& geometry() const;

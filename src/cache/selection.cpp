@@ -71,20 +71,46 @@ std::vector<float> page_of(const std::vector<float>& rows, size_t dim, size_t pa
   return x;
 }
 
-KeptTokens pack(Pool& pool, const LayerCodecs& codecs, LayerState& state, int head, HeadTokens tokens) {
+// Channel order and mean of one side's kept pages, all of which share them: a choice among these tokens can be packed
+// again and again without being rounded again.
+struct PageBasis {
+  ChannelOrder order;
+  PageMean mean;
+};
+
+PageBasis basis_of(const SideLayout& layout, int head, const std::vector<float>& rows) {
+  PageBasis basis;
+  const size_t dim = size_t(layout.dim());
+  if (rows.empty()) return basis;
+  basis.order = loudest_channels(layout, page_of(rows, dim, 0).data());
+  basis.mean = mean_of(layout, head, basis.order, rows.data(), rows.size() / dim);
+  return basis;
+}
+
+PageBasis basis_in(const SideLayout& layout, const std::byte* page) {
+  return {channel_order(layout, page), page_mean(layout, page)};
+}
+
+// `like`: kept tokens of the same layer and head, whose basis is taken over if it has any.
+KeptTokens pack(Pool& pool, const LayerCodecs& codecs, LayerState& state, int head, HeadTokens tokens,
+                const KeptTokens& like) {
   KeptTokens kept;
   kept.positions = std::move(tokens.positions);
   const size_t key_dim = size_t(codecs.key.dim()), value_dim = size_t(codecs.value.dim());
+  const bool takes_over = !like.pages.empty();
+  const PageBasis key = takes_over ? basis_in(codecs.key, like.pages[0].bytes()) : basis_of(codecs.key, head, tokens.k);
+  const PageBasis value = takes_over ? basis_in(codecs.value, like.pages[0].bytes() + codecs.key.bytes)
+                                     : basis_of(codecs.value, head, tokens.v);
+  if (kept.tokens() > 0) {
+    state.key_order[size_t(head)] = key.order;
+    state.value_order[size_t(head)] = value.order;
+  }
   for (size_t page = 0; page < size_t(pages_for(kept.tokens())); ++page) {
     const std::vector<float> k = page_of(tokens.k, key_dim, page), v = page_of(tokens.v, value_dim, page);
-    if (page == 0) {
-      state.key_order[size_t(head)] = loudest_channels(codecs.key, k.data());
-      state.value_order[size_t(head)] = loudest_channels(codecs.value, v.data());
-    }
     kept.pages.push_back(PageRef::allocate(pool, codecs.page_bytes()));
     std::byte* const bytes = kept.pages.back().bytes();
-    encode_page(codecs.key, head, state.key_order[size_t(head)], k.data(), bytes);
-    encode_page(codecs.value, head, state.value_order[size_t(head)], v.data(), bytes + codecs.key.bytes);
+    encode_page(codecs.key, head, key.order, key.mean, k.data(), bytes);
+    encode_page(codecs.value, head, value.order, value.mean, v.data(), bytes + codecs.key.bytes);
   }
   return kept;
 }
@@ -144,7 +170,8 @@ void Cache::keep(SequenceId sequence, int layer, std::span<const std::vector<int
     };
     kept.push_back(pack(
         impl_->pool, codecs, state, int(head),
-        {positions[head], rows(Side::key, size_t(codecs.key.dim())), rows(Side::value, size_t(codecs.value.dim()))}));
+        {positions[head], rows(Side::key, size_t(codecs.key.dim())), rows(Side::value, size_t(codecs.value.dim()))},
+        {}));
   }
   state.kept = std::move(kept);
   for (auto& head : state.pages) head.clear();
@@ -177,7 +204,8 @@ void Cache::skip(SequenceId sequence, int64_t tokens) {
   remove(probe);
 }
 
-SequenceId Cache::seal(const Cache& from, SequenceId sequence) {
+SequenceId Cache::seal(const Cache& from, SequenceId sequence, std::optional<SequenceId> like) {
+  const SequenceState* const model = like ? &impl_->sequence(*like) : nullptr;
   const SequenceState& source = from.impl_->sequence(sequence);
   if (from.geometry().layers != geometry().layers || from.options().sink != options().sink)
     throw Error(ErrorCode::invalid_argument,
@@ -214,7 +242,8 @@ SequenceId Cache::seal(const Cache& from, SequenceId sequence) {
                        [half](float x) { return float_to_half(half, x); });
         (side == Side::key ? tokens.k : tokens.v).assign(rows.begin() + split, rows.end());
       }
-      state.kept[size_t(head)] = pack(impl_->pool, codecs, state, head, std::move(tokens));
+      state.kept[size_t(head)] = pack(impl_->pool, codecs, state, head, std::move(tokens),
+                                      model ? model->layers[i].kept[size_t(head)] : KeptTokens());
     }
   }
   return id;

@@ -77,14 +77,13 @@ void note_session(const std::string& name, size_t messages, int64_t tokens) {
 struct Talk {
   std::function<Turn(const std::string& message, const InterruptGuard& interrupt)> say;
   std::function<void(const Turn& turn)> note_turn;
-  std::function<void()> save;  // empty: without a session
+  std::function<bool()> save;  // whether all that was said is kept now; empty: without a session
 };
 
 // An answer that can't be saved is no reason to end the talk; the next one may be.
 void save_turn(const Talk& talk, std::optional<Error>& unsaved) {
   try {
-    talk.save();
-    unsaved.reset();
+    if (talk.save()) unsaved.reset();
   } catch (const Error& error) {
     unsaved = error;
     note(fmt::format("kvasir: the session is not saved: {}", error.what()));
@@ -136,7 +135,11 @@ void talk_in_full(const ChatFlags& flags, Engine& engine, Sampler& sampler, Kept
     return conversation.say(message, sampler, flags.most_tokens, interrupt, show);
   };
   talk.note_turn = [&](const Turn& turn) { note_turn(turn, engine.cache()); };
-  if (kept) talk.save = [&] { kept->save(engine, conversation); };
+  if (kept)
+    talk.save = [&] {
+      kept->save(engine, conversation);
+      return true;
+    };
   run(talk, engine);
 }
 
@@ -154,7 +157,7 @@ void talk_in_episodes(const ChatFlags& flags, const std::shared_ptr<Model>& mode
     return Turn(last);
   };
   talk.note_turn = [&](const Turn&) { note_turn(last, *chat); };
-  if (kept) talk.save = [&] { kept->save(*chat); };
+  if (kept) talk.save = [&] { return kept->save(*chat); };
   run(talk, engine);
 }
 

@@ -23,7 +23,7 @@ EpisodicTurn answered(EpisodicChat& chat, const std::string& message, Sampler& s
   turn.episode = question.episode;
   turn.clustered = question.clustered;
   turn.fed_tokens = question.tokens.size() + size_t(question.episode.fed_tokens);
-  turn.reused_tokens = size_t(chat.memory().tokens() - question.episode.fed_tokens);
+  turn.reused_tokens = size_t(std::max<int64_t>(0, chat.memory().tokens() - question.episode.fed_tokens));
   Engine& engine = chat.answering();
   const SequenceId sequence = question.episode.sequence;
   const std::span<const float> logits = prefill(engine, sequence, question.tokens, interrupt);

@@ -173,12 +173,14 @@ std::unique_ptr<EpisodicChat> KeptSession::episodes(const EpisodicSetup& setup, 
   return chat;
 }
 
-void KeptSession::save(const EpisodicChat& chat) {
+bool KeptSession::save(const EpisodicChat& chat) {
   const Stopwatch watch;
   const Engine& engine = chat.answering();
-  episodes_.save(chat, {model_of(engine), fs::path(engine.model().path()).filename().string(), settings_});
+  const bool whole =
+      episodes_.save(chat, {model_of(engine), fs::path(engine.model().path()).filename().string(), settings_});
   saved_ = session_.info();
   save_seconds_ = watch.seconds();
+  return whole;
 }
 
 Json KeptSession::json() const {

@@ -55,7 +55,7 @@ class KeptSession {
 
   void save(const Engine& engine, const Conversation& conversation);
   void save(const Engine& engine, const RawText& text);
-  void save(const EpisodicChat& chat);
+  bool save(const EpisodicChat& chat);  // as EpisodicSession::save
 
  private:
   RestoredSequence restore(Engine& engine) const;

@@ -39,7 +39,8 @@ Parts parts_of(const Geometry& geometry, const CacheOptions& options, int64_t to
   const std::vector<LayerCodecs> codecs = resolve_codecs(geometry, options);
   for (size_t i = 0; i < codecs.size(); ++i) {
     const LayerGeometry& layer = geometry.layers[i];
-    const size_t pages = size_t(page_count(layer, options.sink, options.recent, tokens).live()) * size_t(layer.kv_heads);
+    const size_t pages =
+        size_t(page_count(layer, options.sink, options.recent, tokens).live()) * size_t(layer.kv_heads);
     parts.key_pages += pages * codecs[i].key.bytes;
     parts.value_pages += pages * codecs[i].value.bytes;
     parts.windows += window_bytes(layer, window_rows(options, tokens));

@@ -142,15 +142,11 @@ void encode_segment(const SideLayout& layout, int index, const float* y, std::by
   pack_segment(layout, segment, codes.data(), page);
 }
 
-void remove_mean(const SideLayout& layout, float* y, std::byte* page) {
+void remove_mean(const SideLayout& layout, const PageMean& mean, float* y, std::byte* page) {
   const int dim = layout.mapped_dim();
   for (int c = 0; c < layout.mean_dim(); ++c) {
-    double sum = 0;
-    for (int t = 0; t < kPageTokens; ++t) sum += double(y[t * dim + c]);
-    const uint16_t stored = float_to_f16(float(sum / kPageTokens));
-    halves(page, layout.mean)[c] = stored;
-    const float mean = f16_to_float(stored);
-    for (int t = 0; t < kPageTokens; ++t) y[t * dim + c] -= mean;
+    halves(page, layout.mean)[c] = mean[size_t(c)];
+    for (int t = 0; t < kPageTokens; ++t) y[t * dim + c] -= f16_to_float(mean[size_t(c)]);
   }
 }
 
@@ -234,11 +230,35 @@ void encode_page(const SideLayout& layout, int head, const float* x, std::byte* 
 }
 
 void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const float* x, std::byte* page) {
+  encode_page(layout, head, order, mean_of(layout, head, order, x, kPageTokens), x, page);
+}
+
+PageMean page_mean(const SideLayout& layout, const std::byte* page) {
+  if (!layout.codec.center) return {};
+  return {layout.means(page), layout.means(page) + layout.mean_dim()};
+}
+
+PageMean mean_of(const SideLayout& layout, int head, const ChannelOrder& order, const float* x, size_t tokens) {
+  if (!layout.codec.center) return {};
+  const ChannelMap map(layout, head, order);
+  std::vector<float> y(size_t(layout.mapped_dim()), 0.0f);
+  std::vector<double> sum(size_t(layout.mean_dim()), 0.0);
+  for (size_t t = 0; t < tokens; ++t) {
+    map.rotate(x + t * size_t(layout.dim()), y.data());
+    for (size_t c = 0; c < sum.size(); ++c) sum[c] += double(y[c]);
+  }
+  PageMean mean;
+  for (const double total : sum) mean.push_back(float_to_f16(float(total / double(std::max<size_t>(1, tokens)))));
+  return mean;
+}
+
+void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const PageMean& mean, const float* x,
+                 std::byte* page) {
   const int dim = layout.dim(), stride = layout.mapped_dim();
   const ChannelMap map(layout, head, order);
   std::vector<float> y(size_t(kPageTokens) * size_t(stride), 0.0f);
   for (int t = 0; t < kPageTokens; ++t) map.rotate(x + t * dim, y.data() + t * stride);
-  if (layout.codec.center) remove_mean(layout, y.data(), page);
+  if (layout.codec.center) remove_mean(layout, mean, y.data(), page);
   if (layout.fitted)
     for (int t = 0; t < kPageTokens; ++t) (*layout.fitted)[size_t(head)].clip_outliers(y.data() + t * stride);
   if (!order.empty()) std::memcpy(page + layout.order, order.data(), order.size());

@@ -16,6 +16,16 @@ namespace kvasir {
 void encode_page(const SideLayout& layout, int head, const float* x, std::byte* page);
 void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const float* x, std::byte* page);
 
+// The mean that a page's vectors are stored without (Codec::center), f16 in the mapped basis; empty for other codecs.
+using PageMean = std::vector<uint16_t>;
+PageMean page_mean(const SideLayout& layout, const std::byte* page);  // as written
+// Of any number of vectors [tokens, dim].
+PageMean mean_of(const SideLayout& layout, int head, const ChannelOrder& order, const float* x, size_t tokens);
+// With this mean in place of the page's own: what was decoded from pages of one mean and order is encoded to the same
+// codes again, whichever pages it comes to.
+void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const PageMean& mean, const float* x,
+                 std::byte* page);
+
 // y^ in the mapped basis, the page's mean included: [64 tokens, mapped_dim].
 void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* y);
 

@@ -89,7 +89,8 @@ ConversationTokens::ConversationTokens(const Model& model, const AskedConversati
     AskedTokens tokens;
     tokens.question = request(form, question.answer_prefix);
     const bool goes_on = !question.answer_prefix.empty();
-    const std::string before = goes_on ? question.answer_prefix : after_.substr(after_.size() - 1);
+    const std::string before =
+        goes_on ? question.answer_prefix : after_.substr(after_.size() - std::min<size_t>(1, after_.size()));
     tokens.right_answer = tokenize_continuation(model, before, (goes_on ? " " : "") + question.answer, false);
     questions_.push_back(std::move(tokens));
   }

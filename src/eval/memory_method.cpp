@@ -223,7 +223,7 @@ class RetrievalMemory : public MemoryMethod {
       int64_t size = 0;
       for (size_t t = segments_[i].first; t < segments_[i].first + segments_[i].count; ++t)
         size += int64_t(turns_[t].tokens.size());
-      if (size > left) break;
+      if (size > left) continue;
       left -= size;
       chosen.push_back(i);
     }

@@ -76,8 +76,9 @@ AskedConversation cut_to_fit(const RecallOptions& options, AskedConversation con
     AskedConversation part = conversation;
     part.transcript.resize(size_t(utterances));
     part.texts.resize(size_t(utterances));
-    std::erase_if(part.questions,
-                  [&](const AskedQuestion& question) { return question.depth * double(all) >= double(utterances); });
+    std::erase_if(part.questions, [&](const AskedQuestion& question) {
+      return question.told.empty() || *std::ranges::max_element(question.told) >= size_t(utterances);
+    });
     for (AskedQuestion& question : part.questions) question.depth *= double(all) / double(utterances);
     return part;
   };
@@ -298,9 +299,10 @@ void check_recall(const RecallOptions& options) {
   if (options.budget < 0) refuse(fmt::format("--budget takes 1 or more tokens, got {}", options.budget));
   if (needs_budget(options) && (options.budget > 0) == (options.budget_ratio > 0))
     refuse("a method that drops tokens needs --budget TOKENS or --budget-ratio SHARE, one of them");
-  if (!(options.alpha >= 0)) refuse(fmt::format("--alpha takes 0 or more, got {}", options.alpha));
+  if (!(options.alpha >= 0 && options.alpha <= 100))
+    refuse(fmt::format("--alpha takes 0 to 100, got {}", options.alpha));
   if (options.block < 0 || options.questions < 0)
-    refuse(fmt::format("--block and --questions take 1 or more, got {} and {}", options.block, options.questions));
+    refuse(fmt::format("--block and --questions take 0 and more, got {} and {}", options.block, options.questions));
   if (options.episodes < 1 || options.representatives < 1)
     refuse(fmt::format("--episodes and --representatives take 1 or more, got {} and {}", options.episodes,
                        options.representatives));

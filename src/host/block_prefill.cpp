@@ -35,7 +35,7 @@ void check(const Engine& engine, const SelectionOptions& options) {
     if (options.budgets[l] < sink + kept)
       refuse(
           fmt::format("layer {} may keep {} tokens, fewer than the {} that are kept in any case (--sink{}); raise "
-                      "the budget or lower --sink",
+                      "the budget, lower --sink, or give --alpha 0 where layers get unlike shares",
                       l, options.budgets[l], sink + kept, kept > 0 ? " and the window" : ""));
     for (const Side side : {Side::key, Side::value})
       if (!engine.cache().codec(int(l), side).raw())

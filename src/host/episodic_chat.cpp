@@ -61,7 +61,7 @@ EpisodicOptions EpisodicChat::complete(EpisodicOptions options) const {
   const int64_t layers = int64_t(std::max<size_t>(1, options.budgets.size()));
   const int64_t budget = std::accumulate(options.budgets.begin(), options.budgets.end(), int64_t(0)) / layers + 1;
   // Pages of 64 tokens that aren't full, on each head.
-  const int64_t tokens = budget + 2 * options.block + 64;
+  const int64_t tokens = budget + 2 * int64_t(options.block) + 64;
   const size_t one = plan_size(cache.geometry(), cache.options(), tokens).total() + file_slack(size_t(layers));
   if (one > options.most_bytes)
     throw Error(ErrorCode::invalid_argument,
@@ -122,11 +122,11 @@ EpisodicChat::Question EpisodicChat::begin_turn(const std::string& message, cons
 
 void EpisodicChat::finish_turn(const std::string& answer, std::span<const int32_t> tokens, size_t decoded) {
   if (question_.tokens.empty()) throw Error(ErrorCode::invalid_argument, "no turn has begun that could be finished");
-  Question question = std::exchange(question_, {});
-  const std::vector<MemoryTurn> turns = {{{kUser, message_}, std::move(question.tokens)},
+  const std::vector<MemoryTurn> turns = {{{kUser, message_}, question_.tokens},
                                          {{kAssistant, answer}, {tokens.begin(), tokens.begin() + int64_t(decoded)}}};
+  memory_.append(question_.episode.episode, turns);  // throws: the turn may still be taken back
   state_.pending.assign(tokens.begin() + int64_t(decoded), tokens.end());
-  memory_.append(question.episode.episode, turns);
+  question_ = {};
 }
 
 void EpisodicChat::take_back() {

@@ -16,8 +16,19 @@ EngineOptions reading_options(const EngineOptions& answering) {
   options.cache.key = options.cache.value = "f16";
   options.cache.sink = answering.cache.sink;
   options.cache.recent = 0;
+  options.context += kMostPromptTokens;  // prompts are read behind the past
   return options;
 }
+
+namespace {
+
+// The end of a long prompt is left out: the request and the first excerpts remain.
+std::vector<int32_t> shortened(std::vector<int32_t> prompt) {
+  prompt.resize(std::min(prompt.size(), size_t(kMostPromptTokens)));
+  return prompt;
+}
+
+}  // namespace
 
 EpisodicMemory::EpisodicMemory(Engine& reading, Engine& answering, Encoder& encoder, EpisodicOptions options)
     : reading_(reading), answering_(answering), encoder_(encoder), options_(std::move(options)) {
@@ -57,7 +68,7 @@ SelectionOptions EpisodicMemory::selection(int episode) const {
     const std::string excerpts =
         episode < 0 ? std::string()
                     : episode_excerpts(record_.segments, episodes_.representatives(episode, options_.representatives));
-    if (options_.prompt) return options_.prompt(request, excerpts);
+    if (options_.prompt) return shortened(options_.prompt(request, excerpts));
     return reading_.model().tokenize("\n\n" + request + "\n\n" + excerpts, false, false);
   };
   return selection;
@@ -126,8 +137,8 @@ void EpisodicMemory::read_episodes(const std::function<void(int64_t, int64_t)>& 
 // In place of what the episode had.
 void EpisodicMemory::seal(int episode, SequenceId built) {
   Cache& cache = answering_.cache();
-  const SequenceId fresh = cache.seal(reading_.cache(), built);
   SequenceId& sequence = sequences_[size_t(episode)];
+  const SequenceId fresh = cache.seal(reading_.cache(), built, sequence >= 0 ? std::optional(sequence) : std::nullopt);
   if (sequence >= 0) cache.remove(sequence);
   sequence = fresh;
   changed(episode);
@@ -230,7 +241,10 @@ EpisodicMemory::Retrieved EpisodicMemory::find(const std::string& query) {
   for (const SequenceId sequence : sequences_) largest = std::max(largest, answering_.cache().size(sequence).total());
   const bool room = (options_.most_bytes == 0 || bytes() + largest <= options_.most_bytes) &&
                     (options_.most_episodes == 0 || int(sequences_.size()) < options_.most_episodes);
-  const bool is_new = found.cosine < options_.threshold && record_.clustered_tokens > 0 && room;
+  // A query without a word that says anything is about what was talked about last.
+  const bool says_nothing = std::ranges::all_of(embedding, [](float x) { return x == 0; });
+  if (says_nothing && !record_.episode_of_segment.empty()) found.episode = record_.episode_of_segment.back();
+  const bool is_new = !says_nothing && found.cosine < options_.threshold && record_.clustered_tokens > 0 && room;
   if (episodes_.size() == 0 || is_new) {
     found.episode = int(sequences_.size());
     found.opened = true;
@@ -288,16 +302,34 @@ void EpisodicMemory::open_episode(const std::string& query, std::vector<float> e
 void EpisodicMemory::append(int episode, std::span<const MemoryTurn> turns) {
   if (episode >= int(episodes_.size()))
     throw Error(ErrorCode::invalid_argument, "no episode " + std::to_string(episode) + " in this conversation");
+  if (episode < 0 && episodes_.size() == 0 && !turns.empty())
+    throw Error(ErrorCode::invalid_argument, "a conversation without episodes can't take turns that none has heard");
+  int64_t length = int64_t(tokens_.size());
+  for (const MemoryTurn& turn : turns) length += int64_t(turn.tokens.size());
+  if (episode >= 0 && answering_.cache().length(sequences_[size_t(episode)]) > length)
+    throw Error(ErrorCode::invalid_argument,
+                "the episode's sequence holds more tokens than the turns that were appended");
+  // All that can fail comes before anything is changed.
+  Transcript fresh;
+  for (size_t i = record_.segmented_turns; i < record_.turns.size(); ++i) fresh.push_back(record_.turns[i].utterance);
+  for (const MemoryTurn& turn : turns) fresh.push_back(turn.utterance);
+  std::vector<TranscriptSegment> segments = make_segments(fresh, options_.utterances);
+  const std::vector<std::vector<float>> embeddings = encoder_.encode_segments(segment_texts(segments));
+
   for (const MemoryTurn& turn : turns) {
     tokens_.insert(tokens_.end(), turn.tokens.begin(), turn.tokens.end());
     record_.turns.push_back(turn);
   }
-  if (episode >= 0 && answering_.cache().length(sequences_[size_t(episode)]) > int64_t(tokens_.size()))
-    throw Error(ErrorCode::invalid_argument,
-                "the episode's sequence holds more tokens than the turns that were appended");
   keep_turn();
   if (episode >= 0) changed(episode);
-  end_segments(episode);
+  // The turns since the last segment become one, in the episode that heard them; told to none, they go where they fit.
+  for (size_t i = 0; i < segments.size(); ++i) {
+    segments[i].first += record_.segmented_turns;
+    record_.segments.push_back(std::move(segments[i]));
+    episodes_.append(episode >= 0 ? episode : episodes_.match_segment(embeddings[i]).episode, embeddings[i]);
+  }
+  record_.segmented_turns = record_.turns.size();
+  record_.episode_of_segment = episodes_.episode_of_segment();
   shrink();
 }
 
@@ -322,23 +354,6 @@ void EpisodicMemory::shrink() {
       return;
     }
   }
-}
-
-// The turns since the last segment become one, in the episode that heard them; told to none, they go where they fit.
-void EpisodicMemory::end_segments(int episode) {
-  Transcript fresh;
-  for (size_t i = record_.segmented_turns; i < record_.turns.size(); ++i) fresh.push_back(record_.turns[i].utterance);
-  if (fresh.empty()) return;
-  for (TranscriptSegment& segment : make_segments(fresh, options_.utterances)) {
-    const std::vector<float> embedding = encoder_.encode_segments(std::vector<std::string>{segment.text})[0];
-    segment.first += record_.segmented_turns;
-    record_.segments.push_back(segment);
-    if (episode < 0 && episodes_.size() == 0)
-      throw Error(ErrorCode::invalid_argument, "a conversation without episodes can't take turns that none has heard");
-    episodes_.append(episode >= 0 ? episode : episodes_.match(embedding).episode, embedding);
-  }
-  record_.segmented_turns = record_.turns.size();
-  record_.episode_of_segment = episodes_.episode_of_segment();
 }
 
 size_t EpisodicMemory::bytes() const {

@@ -22,6 +22,9 @@
 
 namespace kvasir {
 
+// Of a prompt that tokens are judged by; what is longer is cut. The reading engine has so many positions more.
+inline constexpr int kMostPromptTokens = 2048;
+
 struct EpisodicOptions {
   std::vector<int64_t>
       budgets;       // M for each layer: tokens per KV head, sinks included (host/layer_profile.h makes them)
@@ -90,7 +93,7 @@ class EpisodicMemory {
 
   struct Retrieved {
     int episode = -1;
-    double cosine = 0;        // to the episode's centroid
+    double cosine = 0;        // to the episode's nearest segment, or its centroid (match_segments)
     bool opened = false;      // nothing was like it: a new episode
     SequenceId sequence = 0;  // in the answering cache; holds the whole past as the episode sees it
     int64_t fed_tokens = 0;   // read now: what other episodes were told since
@@ -146,7 +149,6 @@ class EpisodicMemory {
   void open_episode(const std::string& query, std::vector<float> embedding);
   void shrink();
   void read_episodes(const std::function<void(int64_t done, int64_t total)>& progress);
-  void end_segments(int episode);
   void forget();
 
   Engine& reading_;

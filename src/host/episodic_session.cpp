@@ -140,10 +140,10 @@ std::unique_ptr<EpisodicChat> EpisodicSession::restore(const EpisodicSetup& setu
   }
 }
 
-void EpisodicSession::save(const EpisodicChat& chat, const EpisodicIdentity& identity) {
+bool EpisodicSession::save(const EpisodicChat& chat, const EpisodicIdentity& identity) {
   const EpisodicMemory& memory = chat.memory();
   // Reading was stopped, nothing was said since: what was saved last has the same turns.
-  if (memory.episodes().size() == 0 && !memory.record().turns.empty()) return;
+  if (memory.episodes().size() == 0 && !memory.record().turns.empty()) return false;
   Cache& cache = chat.answering().cache();
   Json data = record_json(chat);
   data["settings"] = identity.settings;
@@ -164,6 +164,7 @@ void EpisodicSession::save(const EpisodicChat& chat, const EpisodicIdentity& ide
   cache.remove(empty);
   files_.clear();
   for (size_t i = 0; i < parts.size(); ++i) files_[memory.revision(int(i))] = parts[i].file;
+  return true;
 }
 
 Json episodic_summary(const Json& data) {

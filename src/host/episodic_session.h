@@ -34,7 +34,9 @@ class EpisodicSession {
   std::unique_ptr<EpisodicChat> restore(const EpisodicSetup& setup, const EpisodicIdentity& identity);
 
   // After a turn. Throws what Session::save throws; what was saved before then stands.
-  void save(const EpisodicChat& chat, const EpisodicIdentity& identity);
+  // False, and nothing written, where the reading of the past was stopped: what was saved last has the same turns, if
+  // it was saved.
+  bool save(const EpisodicChat& chat, const EpisodicIdentity& identity);
 
  private:
   Session& session_;

@@ -16,7 +16,7 @@ void check(std::span<const double> similarity, int64_t budget, double alpha, dou
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
   if (similarity.empty()) refuse("no layer to share a budget");
   if (budget < 1) refuse("a budget takes 1 or more tokens, got " + std::to_string(budget));
-  if (!(alpha >= 0)) refuse("alpha takes 0 (uniform) or more, got " + std::to_string(alpha));
+  if (!(alpha >= 0 && alpha <= 100)) refuse("alpha takes 0 (uniform) to 100, got " + std::to_string(alpha));
   if (!(floor >= 0 && floor <= 1)) refuse("the least share of a layer is 0 to 1, got " + std::to_string(floor));
   for (const double s : similarity)
     if (!(std::abs(s) <= 1 + 1e-9)) refuse("a similarity of " + std::to_string(s) + " is no cosine");

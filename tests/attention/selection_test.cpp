@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <set>
 
 #include "kvasir/error.h"
@@ -196,6 +197,44 @@ TEST(Selection, SealsIntoEveryCodec) {
       const std::vector<float> expected = dense_over(
           decoded, 300, 320, [&](int head, int token) { return token >= 300 || held[size_t(head)].contains(token); });
       EXPECT_LT(relative_error(out, expected), 2e-2) << kv << " window " << window;  // integer kernels, as above
+    }
+  }
+}
+
+// What an episode goes through each time it is refreshed: unpacked, some tokens dropped, packed again.
+TEST(Selection, SealingAgainRoundsNothing) {
+  Stream stream(small_layer(4, 2, 64), 1024, 12);
+  for (size_t i = 0; i < stream.k.size(); i += 7) stream.k[i] += 1.5f;  // an offset for the mean to take off
+  for (const char* kv : {"q8", "turbo2", "turbo3", "turbo4", "turbo4.5,turbo4"}) {
+    Cache build = one_layer_cache(stream.layer, "f16", kSink, 0), cache = one_layer_cache(stream.layer, kv, kSink, 0);
+    SequenceId built = build.create();
+    stream.feed(build, built, 0, 1024, {});
+    SequenceId sealed = cache.seal(build, built);
+    std::map<int32_t, std::vector<float>> first[2];
+    const auto keys = [&](int head, auto each) {
+      const std::vector<int32_t> positions = cache.positions(sealed, 0, head);
+      const std::vector<float> rows = cache.rows(sealed, 0, head, Side::key);
+      for (size_t i = 0; i < positions.size(); ++i)
+        each(positions[i], std::vector<float>(rows.begin() + int64_t(i * 64), rows.begin() + int64_t((i + 1) * 64)));
+    };
+    for (int head = 0; head < 2; ++head)
+      keys(head, [&](int32_t position, std::vector<float> row) { first[head][position] = std::move(row); });
+    for (uint64_t round = 0; round < 6; ++round) {
+      build.remove(built);
+      built = build.seal(cache, sealed);
+      build.keep(built, 0, some_of(build, built, 0.95, round));
+      const SequenceId again = cache.seal(build, built, sealed);
+      cache.remove(sealed);
+      sealed = again;
+    }
+    for (int head = 0; head < 2; ++head) {
+      std::vector<float> now, before;
+      keys(head, [&](int32_t position, const std::vector<float>& row) {
+        now.insert(now.end(), row.begin(), row.end());
+        before.insert(before.end(), first[head][position].begin(), first[head][position].end());
+      });
+      // The way through 16 bits rounds by 2^-11, and its scale again; a code that changed would show as 2^-bits.
+      EXPECT_LT(relative_error(now, before), 6 * 2e-3) << kv;
     }
   }
 }

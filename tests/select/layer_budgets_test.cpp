@@ -19,9 +19,10 @@ TEST(LayerBudgets, SumExactlyAndKeepTheFloor) {
   SplitMix random(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<double> similarity(1 + size_t(random.uniform() * 40));
-    for (double& s : similarity) s = 1.0 - std::pow(random.uniform(), 4);  // some layers matter far more than others
+    for (double& s : similarity)
+      s = 1.0 - 2.0 * std::pow(random.uniform(), 4);  // some layers matter far more than others
     const auto budget = int64_t(1 + random.uniform() * 5000);
-    for (const double alpha : {0.0, 1.0, 2.0, 8.0})
+    for (const double alpha : {0.0, 1.0, 2.0, 8.0, 100.0})
       for (const double floor : {0.0, 0.25, 1.0}) {
         const std::vector<int64_t> budgets = layer_budgets(similarity, budget, alpha, floor);
         EXPECT_EQ(std::accumulate(budgets.begin(), budgets.end(), int64_t(0)), int64_t(similarity.size()) * budget);
@@ -49,6 +50,7 @@ TEST(LayerBudgets, RefusesNonsense) {
   EXPECT_THROW(layer_budgets({}, 10, 1), Error);
   EXPECT_THROW(layer_budgets(good, 0, 1), Error);
   EXPECT_THROW(layer_budgets(good, 10, -1), Error);
+  EXPECT_THROW(layer_budgets(good, 10, 101), Error);
   EXPECT_THROW(layer_budgets(good, 10, 1, 1.5), Error);
   EXPECT_THROW(layer_budgets(std::vector<double>{0.5, std::numeric_limits<double>::quiet_NaN()}, 10, 1), Error);
   EXPECT_THROW(layer_budgets(std::vector<double>{0.5, 1.5}, 10, 1), Error);
