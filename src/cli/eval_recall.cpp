@@ -86,9 +86,10 @@ void add_eval_recall(CLI::App& eval) {
           "epicache, rag: what texts are about, by their words, the model's hidden states, or a GGUF embedding "
           "model: words, hidden, FILE")
       ->capture_default_str();
-  command->add_option("--facts", task.facts, "facts in a dialogue")->capture_default_str();
-  command->add_option("--updates", task.updates, "facts that change later")->capture_default_str();
-  command->add_option("--topics", task.topics, "topics of a dialogue")->capture_default_str();
+  command->add_option("--facts", task.facts, "facts in a dialogue; 0: two for each topic")->capture_default_str();
+  command->add_option("--updates", task.updates, "facts that change later; -1: one in four")->capture_default_str();
+  command->add_option("--topics", task.topics, "topics of a dialogue; 0: as many as -c has room for, up to 12")
+      ->capture_default_str();
   command->add_option("--chats", task.chats, "dialogues")->capture_default_str();
   command->add_option("-n,--answer-tokens", task.answer_tokens, "most tokens of an answer")->capture_default_str();
   command->callback([flags, command] { eval_recall(*command, *flags); });

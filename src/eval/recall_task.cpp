@@ -32,14 +32,37 @@ bool needs_budget(const RecallOptions& options) {
                      [](const std::string& method) { return method != "full"; });
 }
 
+DialogueOptions dialogue_options(const RecallOptions& options) {
+  constexpr int64_t kTopicTokens = 512;  // a topic with its facts takes some 460
+  DialogueOptions dialogue;
+  dialogue.topics =
+      options.topics > 0 ? options.topics : int(std::clamp<int64_t>(options.length / kTopicTokens, 2, 12));
+  dialogue.facts = options.facts > 0 ? options.facts : 2 * dialogue.topics;
+  dialogue.updates = options.updates >= 0 ? options.updates : dialogue.facts / 4;
+  return dialogue;
+}
+
+// A few draws of topics hold too few facts that can change; the next one is taken then. Throws Error invalid_argument
+// for what none of them holds.
+void draw_seed(SplitMix& mix, DialogueOptions& dialogue) {
+  constexpr int kDraws = 16;
+  dialogue.utterances = int64_t(100) * (dialogue.topics + dialogue.facts);
+  for (int draw = 1;; ++draw) {
+    dialogue.seed = mix.next();
+    try {
+      make_dialogue(dialogue);
+      return;
+    } catch (const Error&) {
+      if (draw == kDraws) throw;
+    }
+  }
+}
+
 // A dialogue that fills options.length.
 AskedConversation fitting_dialogue(const RecallOptions& options, int index) {
   SplitMix mix(options.seed * 0x9e3779b97f4a7c15ull + uint64_t(index));
-  DialogueOptions dialogue;
-  dialogue.seed = mix.next();
-  dialogue.topics = options.topics;
-  dialogue.facts = options.facts;
-  dialogue.updates = options.updates;
+  DialogueOptions dialogue = dialogue_options(options);
+  draw_seed(mix, dialogue);
   const auto make = [&](int64_t utterances) {
     dialogue.utterances = utterances;
     return asked(make_dialogue(dialogue));
@@ -50,7 +73,7 @@ AskedConversation fitting_dialogue(const RecallOptions& options, int index) {
   };
   constexpr int64_t kUtteranceTokens = 35;  // a guess that only saves work
   // The fewest utterances that have room for topics and facts, within a fifth.
-  int64_t least = std::max<int64_t>(options.topics, options.facts + options.updates);
+  int64_t least = std::max<int64_t>(dialogue.topics, dialogue.facts + dialogue.updates);
   const auto has_room = [&](int64_t utterances) {
     try {
       make(utterances);
@@ -65,7 +88,7 @@ AskedConversation fitting_dialogue(const RecallOptions& options, int index) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} tokens are too few for a dialogue about {} topics with {} facts, which takes {}; raise "
                             "-c or lower --facts and --topics",
-                            options.length, options.topics, options.facts, tokens(least)));
+                            options.length, dialogue.topics, dialogue.facts, tokens(least)));
   return make(utterances);
 }
 
@@ -192,7 +215,12 @@ class Recall {
     result["tokens"] = tokens_;
     result["budget_ratio"] = options_.budget_ratio;
     result["length"] = options_.length;
-    result["facts"] = options_.facts;
+    if (options_.files.empty()) {
+      const DialogueOptions dialogue = dialogue_options(options_);
+      result["topics"] = dialogue.topics;
+      result["facts"] = dialogue.facts;
+      result["updates"] = dialogue.updates;
+    }
     result["chats"] = conversations_.size();
     result["seed"] = options_.seed;
     result["encoder"] = encoder_->name();
@@ -309,12 +337,9 @@ void check_recall(const RecallOptions& options) {
   if (options.chats < 1 || options.answer_tokens < 1)
     refuse(fmt::format("--chats and -n take 1 or more, got {} and {}", options.chats, options.answer_tokens));
   if (options.files.empty()) {
-    DialogueOptions dialogue;
-    dialogue.topics = options.topics;
-    dialogue.facts = options.facts;
-    dialogue.updates = options.updates;
-    dialogue.utterances = 100000;
-    make_dialogue(dialogue);  // throws for what can't be made
+    DialogueOptions dialogue = dialogue_options(options);
+    SplitMix mix(options.seed);
+    draw_seed(mix, dialogue);  // throws for what can't be made
   }
 }
 

@@ -31,8 +31,9 @@ struct RecallOptions {
   double alpha = 0;               // of layer budgets; 0: all layers keep the same
   std::string encoder = "words";  // epicache, rag: words, hidden, or a GGUF embedding model
   int64_t length = 4096;          // made here: tokens of dialogue, question and answer together; at most setup.context
-  int facts = 12, updates = 4;    // made here: planted in each dialogue and asked for; so many of them change later
-  int topics = 12;
+  // Made here: topics; facts planted and asked for; how many of them change later. 0, 0 and -1: what the length has
+  // room for, 2 to 12 topics with two facts each, one in four of which changes.
+  int topics = 0, facts = 0, updates = -1;
   int chats = 1;
   int answer_tokens = 32;
   uint64_t seed = 42;

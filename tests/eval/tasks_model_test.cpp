@@ -57,7 +57,6 @@ TEST(TasksOnSmolLM2, ANeedleThatIsntThereIsntGuessed) {
 TEST(TasksOnSmolLM2, FewerBitsMakeTheRightAnswerLessLikely) {
   RecallOptions options;
   options.length = 1024;
-  options.facts = 8;
   options.answer_tokens = 8;
   options.setup = smollm2("f16");
   const double full = run_recall(options).at("answer_logprob");
