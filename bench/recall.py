@@ -9,9 +9,8 @@
 import argparse
 import json
 import pathlib
-import subprocess
 
-from turboquant import ROOT, number, rows
+from turboquant import ROOT, Bench, rows
 
 WINDOWS = ["--sink", 16, "--recent", 64]
 SIXTH = ["--budget-ratio", 0.1667]
@@ -27,19 +26,13 @@ PARTS = [("layer budgets", ["--alpha", 2]), ("episodes", ["--episodes", 1]), (""
 RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048], 24), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 24)]
 
 
-class Runs:
-    def __init__(self, args):
-        self.args = args
-
+class Runs(Bench):
     # The result of `kvasir eval recall`, run if it isn't there.
     def recall(self, name, *arguments):
         path = self.args.work / f"{name}.json"
         if not path.exists() and not self.args.only_finished:
             path.parent.mkdir(parents=True, exist_ok=True)
-            command = [self.args.kvasir, "eval", "recall", *map(str, arguments), "--json"]
-            result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-            if result.returncode == 0:
-                path.write_text(result.stdout)
+            path.write_text(json.dumps(self.kvasir("eval", "recall", *arguments)))
         return json.loads(path.read_text()) if path.exists() else None
 
 

@@ -155,6 +155,8 @@ class Cache {
   void skip(SequenceId sequence, int64_t tokens);
   // Positions that KV head `head` of a layer holds, ascending, the sinks included.
   std::vector<int32_t> positions(SequenceId sequence, int layer, int head) const;
+  // How many those are, of all KV heads of the layer together.
+  int64_t held_tokens(SequenceId sequence, int layer) const;
   // The keys or values themselves, decoded: [positions, dim].
   std::vector<float> rows(SequenceId sequence, int layer, int head, Side side) const;
   // A copy of a sequence of another cache, of the same model and `sink`, in this one's codecs: everything behind the

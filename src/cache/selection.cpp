@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cache/cache_impl.h"
+#include "cache/scoped_sequence.h"
 #include "codec/page_codec.h"
 #include "kvasir/error.h"
 
@@ -26,8 +27,14 @@ const LayerState& layer_of(const CacheImpl& impl, SequenceId sequence, int layer
   return impl.sequence(sequence).layers[size_t(layer)];
 }
 
+int64_t held_count(const LayerState& state, int sink, int head) {
+  const int64_t contiguous = state.length - state.first - state.dropped_pages * kPageTokens;
+  return std::min<int64_t>(sink, state.length) + state.kept[size_t(head)].tokens() + std::max<int64_t>(0, contiguous);
+}
+
 std::vector<int32_t> held_positions(const LayerState& state, int sink, int head) {
   std::vector<int32_t> held;
+  held.reserve(size_t(held_count(state, sink, head)));
   const auto run = [&](int64_t first, int64_t end) {
     for (int64_t p = first; p < end; ++p) held.push_back(int32_t(p));
   };
@@ -44,6 +51,7 @@ std::vector<float> held_rows(const CacheImpl& impl, int layer, const LayerState&
   const HalfKind half = side == Side::key ? codecs.key_window() : codecs.value_window();
   const size_t dim = size_t(layout.dim());
   std::vector<float> rows;
+  rows.reserve(size_t(held_count(state, impl.options.sink, head)) * dim);
   const auto halves = [&](const uint16_t* from, int64_t tokens) {
     for (size_t i = 0; i < size_t(std::max<int64_t>(tokens, 0)) * dim; ++i)
       rows.push_back(half_to_float(half, from[i]));
@@ -91,16 +99,15 @@ PageBasis basis_in(const SideLayout& layout, const std::byte* page) {
   return {channel_order(layout, page), page_mean(layout, page)};
 }
 
-// `like`: kept tokens of the same layer and head, whose basis is taken over if it has any.
+// `like`: a page of the same layer and head whose basis is taken over; null: the tokens' own.
 KeptTokens pack(Pool& pool, const LayerCodecs& codecs, LayerState& state, int head, HeadTokens tokens,
-                const KeptTokens& like) {
+                const std::byte* like) {
   KeptTokens kept;
   kept.positions = std::move(tokens.positions);
   const size_t key_dim = size_t(codecs.key.dim()), value_dim = size_t(codecs.value.dim());
-  const bool takes_over = !like.pages.empty();
-  const PageBasis key = takes_over ? basis_in(codecs.key, like.pages[0].bytes()) : basis_of(codecs.key, head, tokens.k);
-  const PageBasis value = takes_over ? basis_in(codecs.value, like.pages[0].bytes() + codecs.key.bytes)
-                                     : basis_of(codecs.value, head, tokens.v);
+  const PageBasis key = like ? basis_in(codecs.key, like) : basis_of(codecs.key, head, tokens.k);
+  const PageBasis value =
+      like ? basis_in(codecs.value, like + codecs.key.bytes) : basis_of(codecs.value, head, tokens.v);
   if (kept.tokens() > 0) {
     state.key_order[size_t(head)] = key.order;
     state.value_order[size_t(head)] = value.order;
@@ -128,6 +135,13 @@ std::vector<float> chosen_rows(const std::vector<float>& all, size_t dim, const 
 
 std::vector<int32_t> Cache::positions(SequenceId sequence, int layer, int head) const {
   return held_positions(layer_of(*impl_, sequence, layer, head), impl_->options.sink, head);
+}
+
+int64_t Cache::held_tokens(SequenceId sequence, int layer) const {
+  const LayerState& state = layer_of(*impl_, sequence, layer, 0);
+  int64_t total = 0;
+  for (int head = 0; head < int(state.kept.size()); ++head) total += held_count(state, impl_->options.sink, head);
+  return total;
 }
 
 std::vector<float> Cache::rows(SequenceId sequence, int layer, int head, Side side) const {
@@ -171,7 +185,7 @@ void Cache::keep(SequenceId sequence, int layer, std::span<const std::vector<int
     kept.push_back(pack(
         impl_->pool, codecs, state, int(head),
         {positions[head], rows(Side::key, size_t(codecs.key.dim())), rows(Side::value, size_t(codecs.value.dim()))},
-        {}));
+        nullptr));
   }
   state.kept = std::move(kept);
   for (auto& head : state.pages) head.clear();
@@ -184,24 +198,18 @@ void Cache::skip(SequenceId sequence, int64_t tokens) {
   if (tokens < 0 || length(sequence) < sink)
     throw Error(ErrorCode::invalid_argument,
                 "tokens can be skipped once a sequence has its " + std::to_string(sink) + " sinks, and not backwards");
-  const SequenceId probe = fork(sequence);
-  try {
-    for (int layer = 0; layer < int(impl_->geometry.layers.size()); ++layer) {
-      std::vector<std::vector<int32_t>> kept;
-      for (int head = 0; head < impl_->geometry.layers[size_t(layer)].kv_heads; ++head) {
-        kept.push_back(positions(probe, layer, head));
-        kept.back().erase(kept.back().begin(), kept.back().begin() + sink);
-      }
-      keep(probe, layer, kept);
+  const ScopedSequence skipped(*this, fork(sequence));
+  for (int layer = 0; layer < int(impl_->geometry.layers.size()); ++layer) {
+    std::vector<std::vector<int32_t>> kept;
+    for (int head = 0; head < impl_->geometry.layers[size_t(layer)].kv_heads; ++head) {
+      kept.push_back(positions(skipped.id(), layer, head));
+      kept.back().erase(kept.back().begin(), kept.back().begin() + sink);
     }
-  } catch (...) {
-    remove(probe);
-    throw;
+    keep(skipped.id(), layer, kept);
   }
-  SequenceState& state = impl_->sequence(probe);
+  SequenceState& state = impl_->sequence(skipped.id());
   for (LayerState& layer : state.layers) layer.first = layer.length += tokens;
   impl_->sequences.insert_or_assign(sequence, std::move(state));
-  remove(probe);
 }
 
 SequenceId Cache::seal(const Cache& from, SequenceId sequence, std::optional<SequenceId> like) {
@@ -214,17 +222,17 @@ SequenceId Cache::seal(const Cache& from, SequenceId sequence, std::optional<Seq
   for (size_t i = 0; i < source.layers.size(); ++i) {
     const LayerState& layer = source.layers[i];
     for (int head = 0; head < int(layer.pages.size()); ++head) {
-      const int64_t held = int64_t(held_positions(layer, options().sink, head).size());
+      const int64_t held = held_count(layer, options().sink, head);
       bytes += size_t(pages_for(std::max<int64_t>(0, held - options().sink))) * impl_->codecs[i].page_bytes();
     }
     bytes +=
         window_bytes(geometry().layers[i], window_rows(options(), std::min<int64_t>(layer.length, options().sink)));
   }
   impl_->pool.require(bytes);
-  const SequenceId id = create();
+  ScopedSequence sealed(*this, create());
   for (size_t i = 0; i < source.layers.size(); ++i) {
     const LayerState& layer = source.layers[i];
-    LayerState& state = impl_->sequence(id).layers[i];
+    LayerState& state = impl_->sequence(sealed.id()).layers[i];
     const LayerCodecs& codecs = impl_->codecs[i];
     const int64_t sinks = std::min<int64_t>(layer.length, options().sink);
     state.length = layer.length;
@@ -242,11 +250,12 @@ SequenceId Cache::seal(const Cache& from, SequenceId sequence, std::optional<Seq
                        [half](float x) { return float_to_half(half, x); });
         (side == Side::key ? tokens.k : tokens.v).assign(rows.begin() + split, rows.end());
       }
+      const std::vector<PageRef>* const before = model ? &model->layers[i].kept[size_t(head)].pages : nullptr;
       state.kept[size_t(head)] = pack(impl_->pool, codecs, state, head, std::move(tokens),
-                                      model ? model->layers[i].kept[size_t(head)] : KeptTokens());
+                                      before && !before->empty() ? before->front().bytes() : nullptr);
     }
   }
-  return id;
+  return sealed.release();
 }
 
 }  // namespace kvasir

@@ -4,6 +4,7 @@
 
 #include <llama.h>
 
+#include "host/text_tokens.h"
 #include "kvasir/error.h"
 
 namespace kvasir::cli {
@@ -13,9 +14,7 @@ bool has_chat_template(const Model& model) {
 }
 
 std::vector<int32_t> tokenize_start(const Model& model, const std::string& text, bool parse_special) {
-  std::vector<int32_t> tokens = model.tokenize(text, true, parse_special);
-  if (tokens.size() > 1 && model.bos() >= 0 && tokens[0] == model.bos() && tokens[1] == model.bos())
-    tokens.erase(tokens.begin());
+  std::vector<int32_t> tokens = tokenize_beginning(model, text, parse_special);
   if (tokens.empty()) throw Error(ErrorCode::invalid_argument, "the prompt has no tokens; give a longer one");
   return tokens;
 }

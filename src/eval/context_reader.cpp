@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cache/scoped_sequence.h"
 #include "eval/logit_divergence.h"
 #include "kvasir/error.h"
 
@@ -16,27 +17,13 @@ double log_probability(std::span<const float> logits, int32_t token) {
   return -compare_logits(logits, logits, token).nll;
 }
 
-// A sequence of the cache that goes away with the question.
-class Fork {
- public:
-  Fork(Cache& cache, SequenceId source) : cache_(cache), id_(cache.fork(source)) {}
-  ~Fork() { cache_.remove(id_); }
-  Fork(const Fork&) = delete;
-  Fork& operator=(const Fork&) = delete;
-  SequenceId id() const { return id_; }
-
- private:
-  Cache& cache_;
-  SequenceId id_;
-};
-
 void rate_right_answer(Engine& engine, SequenceId asked, std::span<const float> first_logits,
                        std::span<const int32_t> right, ReadAnswer& answer) {
   if (right.empty()) return;
   answer.right_tokens = right.size();
   answer.right_log_likelihood = log_probability(first_logits, right[0]);
   if (right.size() == 1) return;
-  const Fork fork(engine.cache(), asked);
+  const ScopedSequence fork(engine.cache(), engine.cache().fork(asked));
   const EngineSpan span{fork.id(), right.first(right.size() - 1), true};
   const size_t width = first_logits.size();
   engine.decode({&span, 1}, [&](int, int token, const float* logits) {
@@ -167,7 +154,7 @@ std::unique_ptr<ContextReader> make_reader(const EvalSetup& setup, int64_t conte
 }
 
 ReadAnswer ask_in_fork(Engine& engine, SequenceId context, const ReadQuestion& question, CacheUse* use) {
-  const Fork fork(engine.cache(), context);
+  const ScopedSequence fork(engine.cache(), engine.cache().fork(context));
   const std::span<const float> last = engine.decode(fork.id(), question.tokens);
   const std::vector<float> first_logits(last.begin(), last.end());
   ReadAnswer answer;

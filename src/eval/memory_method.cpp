@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cache/scoped_sequence.h"
 #include "host/block_prefill.h"
 #include "kvasir/error.h"
 
@@ -67,7 +68,7 @@ class FullMemory : public MemoryMethod {
   MemoryCost cost_;
 };
 
-// Two engines of one model, made when the first conversation is read.
+// Two engines of one model: one reads in 16 bits, the other answers.
 class EnginePair : public MemoryMethod {
  public:
   EnginePair(const EvalSetup& setup, int64_t context)
@@ -192,17 +193,10 @@ class RetrievalMemory : public MemoryMethod {
   ReadAnswer ask(const std::string& text, const ReadQuestion& question) override {
     const Seconds seconds(cost_.asking_seconds);
     const std::vector<int32_t> tokens = retrieved(encoder_.encode_query(text));
-    const SequenceId sequence = engine_.cache().create();
-    ReadAnswer answer;
-    try {
-      if (!tokens.empty()) engine_.decode(sequence, tokens);
-      cost_.tokens_read += int64_t(tokens.size());
-      answer = ask_in_fork(engine_, sequence, question, &cost_.use);
-    } catch (...) {
-      engine_.cache().remove(sequence);
-      throw;
-    }
-    engine_.cache().remove(sequence);
+    const ScopedSequence sequence(engine_.cache(), engine_.cache().create());
+    if (!tokens.empty()) engine_.decode(sequence.id(), tokens);
+    cost_.tokens_read += int64_t(tokens.size());
+    ReadAnswer answer = ask_in_fork(engine_, sequence.id(), question, &cost_.use);
     cost_.peak_bytes = std::max(cost_.peak_bytes, cost_.use.bytes);
     return answer;
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cache/scoped_sequence.h"
 #include "kvasir/error.h"
 #include "select/choose_tokens.h"
 #include "select/key_difference.h"
@@ -168,12 +169,9 @@ bool BlockPrefill::selects(int layer) const {
 }
 
 bool BlockPrefill::over_budget(int layer) const {
-  if (!selects(layer)) return false;
-  const LayerGeometry& shape = engine_.cache().geometry().layers[size_t(layer)];
-  int64_t held = 0;
-  for (int head = 0; head < shape.kv_heads; ++head)
-    held += int64_t(engine_.cache().positions(sequence_, layer, head).size());
-  return held > shape.kv_heads * options_.budgets[size_t(layer)];
+  const Cache& cache = engine_.cache();
+  return selects(layer) && cache.held_tokens(sequence_, layer) >
+                               cache.geometry().layers[size_t(layer)].kv_heads * options_.budgets[size_t(layer)];
 }
 
 bool BlockPrefill::over_budget() const {
@@ -195,20 +193,16 @@ void BlockPrefill::score_prompt() {
   if (prompt.empty()) throw Error(ErrorCode::invalid_argument, "the prompt to judge tokens by is empty");
   scores_.clear();
   scores_.resize(options_.budgets.size());
-  for (size_t layer = 0; layer < scores_.size(); ++layer)
-    for (int head = 0; over_budget(int(layer)) && head < cache.geometry().layers[layer].kv_heads; ++head)
+  for (size_t layer = 0; layer < scores_.size(); ++layer) {
+    if (!over_budget(int(layer))) continue;
+    for (int head = 0; head < cache.geometry().layers[layer].kv_heads; ++head)
       scores_[layer].push_back(scores_of(int(layer), head, ScoreReduction::most));
-  const SequenceId reader = cache.fork(sequence_);
-  try {
-    decode(reader, prompt, [&](int layer, const AttentionRows& rows, int64_t first) {
-      for (size_t head = 0; head < scores_[size_t(layer)].size(); ++head)
-        scores_[size_t(layer)][head].add(rows.q, int(head), rows.tokens, first, attention_);
-    });
-  } catch (...) {
-    cache.remove(reader);
-    throw;
   }
-  cache.remove(reader);
+  const ScopedSequence reader(cache, cache.fork(sequence_));
+  decode(reader.id(), prompt, [&](int layer, const AttentionRows& rows, int64_t first) {
+    for (size_t head = 0; head < scores_[size_t(layer)].size(); ++head)
+      scores_[size_t(layer)][head].add(rows.q, int(head), rows.tokens, first, attention_);
+  });
 }
 
 std::vector<float> BlockPrefill::token_scores(int layer, int head) const {

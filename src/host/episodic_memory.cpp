@@ -20,16 +20,6 @@ EngineOptions reading_options(const EngineOptions& answering) {
   return options;
 }
 
-namespace {
-
-// The end of a long prompt is left out: the request and the first excerpts remain.
-std::vector<int32_t> shortened(std::vector<int32_t> prompt) {
-  prompt.resize(std::min(prompt.size(), size_t(kMostPromptTokens)));
-  return prompt;
-}
-
-}  // namespace
-
 EpisodicMemory::EpisodicMemory(Engine& reading, Engine& answering, Encoder& encoder, EpisodicOptions options)
     : reading_(reading), answering_(answering), encoder_(encoder), options_(std::move(options)) {
   const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
@@ -68,8 +58,12 @@ SelectionOptions EpisodicMemory::selection(int episode) const {
     const std::string excerpts =
         episode < 0 ? std::string()
                     : episode_excerpts(record_.segments, episodes_.representatives(episode, options_.representatives));
-    if (options_.prompt) return shortened(options_.prompt(request, excerpts));
-    return reading_.model().tokenize("\n\n" + request + "\n\n" + excerpts, false, false);
+    std::vector<int32_t> prompt = options_.prompt
+                                      ? options_.prompt(request, excerpts)
+                                      : reading_.model().tokenize("\n\n" + request + "\n\n" + excerpts, false, false);
+    // The end of a long one is left out: the request and the first excerpts remain.
+    prompt.resize(std::min(prompt.size(), size_t(kMostPromptTokens)));
+    return prompt;
   };
   return selection;
 }
@@ -178,8 +172,7 @@ bool EpisodicMemory::exceeds(int episode, int64_t more, int64_t slack) const {
   for (size_t layer = 0; layer < options_.budgets.size(); ++layer) {
     const LayerGeometry& shape = cache.geometry().layers[layer];
     if (shape.window > 0) continue;
-    for (int head = 0; head < shape.kv_heads && episode >= 0; ++head)
-      held += int64_t(cache.positions(sequences_[size_t(episode)], int(layer), head).size());
+    if (episode >= 0) held += cache.held_tokens(sequences_[size_t(episode)], int(layer));
     held += shape.kv_heads * more;
     most += shape.kv_heads * (options_.budgets[layer] + slack);
   }
@@ -237,14 +230,10 @@ EpisodicMemory::Retrieved EpisodicMemory::find(const std::string& query) {
     found.episode = match.episode;
     found.cosine = match.cosine;
   }
-  size_t largest = 0;  // what a new one may grow to
-  for (const SequenceId sequence : sequences_) largest = std::max(largest, answering_.cache().size(sequence).total());
-  const bool room = (options_.most_bytes == 0 || bytes() + largest <= options_.most_bytes) &&
-                    (options_.most_episodes == 0 || int(sequences_.size()) < options_.most_episodes);
   // A query without a word that says anything is about what was talked about last.
   const bool says_nothing = std::ranges::all_of(embedding, [](float x) { return x == 0; });
   if (says_nothing && !record_.episode_of_segment.empty()) found.episode = record_.episode_of_segment.back();
-  const bool is_new = !says_nothing && found.cosine < options_.threshold && record_.clustered_tokens > 0 && room;
+  const bool is_new = !says_nothing && found.cosine < options_.threshold && record_.clustered_tokens > 0 && has_room();
   if (episodes_.size() == 0 || is_new) {
     found.episode = int(sequences_.size());
     found.opened = true;
@@ -269,8 +258,17 @@ EpisodicMemory::Retrieved EpisodicMemory::find(const std::string& query) {
   return found;
 }
 
+// Whether one more episode may be opened.
+bool EpisodicMemory::has_room() const {
+  if (options_.most_episodes > 0 && int(sequences_.size()) >= options_.most_episodes) return false;
+  if (options_.most_bytes == 0) return true;
+  size_t largest = 0;  // what a new one may grow to
+  for (const SequenceId sequence : sequences_) largest = std::max(largest, answering_.cache().size(sequence).total());
+  return bytes() + largest <= options_.most_bytes;
+}
+
 // What the episode has grown by since it was sealed is selected from like a block that was read just now. Its kept
-// tokens come back from the codec, so each refresh rounds them once more.
+// tokens come back from the codec, and go to the same codes again.
 void EpisodicMemory::refresh(int episode, std::span<const int32_t> missing) {
   const SequenceId built = reading_.cache().seal(answering_.cache(), sequences_[size_t(episode)]);
   BlockPrefill prefill(reading_, selection(episode), built);

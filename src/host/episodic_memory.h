@@ -96,7 +96,7 @@ class EpisodicMemory {
     double cosine = 0;        // to the episode's nearest segment, or its centroid (match_segments)
     bool opened = false;      // nothing was like it: a new episode
     SequenceId sequence = 0;  // in the answering cache; holds the whole past as the episode sees it
-    int64_t fed_tokens = 0;   // read now: what other episodes were told since
+    int64_t fed_tokens = 0;   // decoded now: what others were told since, and prompts or an opening where needed
   };
   // What a run that stopped had: its record, the embeddings of its segments, its episodes' sequences in the answering
   // cache, which are this object's from now on. Goes on as that run would have.
@@ -138,6 +138,7 @@ class EpisodicMemory {
     uint64_t revision = 0;
   };
 
+  bool has_room() const;
   Retrieved find(const std::string& query);
   // Whether the episode, with so many tokens more, is over its budgets by more than `slack` tokens a head.
   bool exceeds(int episode, int64_t more, int64_t slack) const;

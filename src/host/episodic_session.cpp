@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cache/scoped_sequence.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -154,14 +155,8 @@ bool EpisodicSession::save(const EpisodicChat& chat, const EpisodicIdentity& ide
     const auto saved = files_.find(memory.revision(episode));
     parts.push_back({memory.sequence(episode), saved == files_.end() ? std::string() : saved->second});
   }
-  const SequenceId empty = cache.create();
-  try {
-    session_.save(cache, empty, record, parts);
-  } catch (...) {
-    cache.remove(empty);
-    throw;
-  }
-  cache.remove(empty);
+  const ScopedSequence empty(cache, cache.create());
+  session_.save(cache, empty.id(), record, parts);
   files_.clear();
   for (size_t i = 0; i < parts.size(); ++i) files_[memory.revision(int(i))] = parts[i].file;
   return true;

@@ -35,6 +35,19 @@ class Tasks : public testing::Test {
     model_.reset();
     delete folder_;
   }
+  // Every method over a dialogue of 6,000 tokens, without a budget yet.
+  static RecallOptions small_recall() {
+    RecallOptions options;
+    options.setup = setup("f16", 6000);
+    options.length = 6000;
+    options.facts = 4;
+    options.updates = 1;
+    options.topics = 2;
+    options.answer_tokens = 2;
+    options.alpha = 0;
+    options.methods = {"full", "streaming", "snapkv", "keydiff", "infinipot", "kvzip", "epicache", "rag"};
+    return options;
+  }
   static EvalSetup setup(const std::string& kv, int64_t context) {
     EvalSetup setup;
     setup.model = model_;
@@ -186,18 +199,10 @@ TEST_F(Tasks, RecallAsksEveryFact) {
 
 // A budget that holds everything: whatever chooses tokens, there is nothing to choose.
 TEST_F(Tasks, RecallMethodsAgreeWhereNothingIsDropped) {
-  RecallOptions options;
-  options.setup = setup("f16", 6000);
-  options.length = 6000;
-  options.facts = 4;
-  options.updates = 1;
-  options.topics = 2;
-  options.answer_tokens = 2;
-  options.alpha = 0;
+  RecallOptions options = small_recall();
   options.budget = 6000;
   options.block = 1024;
   options.episodes = 2;
-  options.methods = {"full", "streaming", "snapkv", "keydiff", "infinipot", "kvzip", "epicache", "rag"};
   const Json methods = run_recall(options).at("methods");
   const double expected = methods.at("full").at("answer_logprob");
   for (const auto& [name, method] : methods.items())
@@ -208,19 +213,11 @@ TEST_F(Tasks, RecallMethodsAgreeWhereNothingIsDropped) {
 }
 
 TEST_F(Tasks, RecallMethodsHoldTheirBudget) {
-  RecallOptions options;
-  options.setup = setup("f16", 6000);
+  RecallOptions options = small_recall();
   options.setup.kv.cache.recent = 0;
-  options.length = 6000;
-  options.facts = 4;
-  options.updates = 1;
-  options.topics = 2;
-  options.answer_tokens = 2;
-  options.alpha = 0;
   options.budget_ratio = 0.2;
   options.block = 512;
   options.episodes = 3;
-  options.methods = {"full", "streaming", "snapkv", "keydiff", "infinipot", "kvzip", "epicache", "rag"};
   Json methods = run_recall(options).at("methods");
   const double whole = methods.at("full").at("bytes_f16");
   methods.erase("full");

@@ -24,9 +24,7 @@ constexpr int kSink = 4;
 class BlockPrefillTest : public ::testing::Test {
  protected:
   void load(const TinyModel& tiny, int micro_batch = 64, const std::string& kv = "f16") {
-    const std::string path = folder_.file("model.gguf");
-    test::write_tiny_gguf(tiny, path);
-    model_ = Model::load(path);
+    model_ = test::tiny_model(folder_, tiny);
     EngineOptions options = test::plain_options(2000, micro_batch, kv);
     options.cache.sink = kSink;
     options.cache.recent = 0;

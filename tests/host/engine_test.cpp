@@ -15,6 +15,7 @@ namespace {
 using test::Distance;
 using test::Logits;
 using test::TemporaryFolder;
+using test::tiny_model;
 using test::TinyModel;
 
 // llama.cpp rounds each query to f16 and sums values in f16 (unit roundoff 2^-11); Kvasir doesn't. A relative error of
@@ -28,12 +29,6 @@ double native_tolerance(int layers) {
 // shape llama.cpp picks other kernels, and keys may round to the neighbouring f16.
 double order_tolerance(int layers) {
   return 4.0 * layers / 2048.0;
-}
-
-std::shared_ptr<Model> tiny_model(const TemporaryFolder& folder, const TinyModel& tiny) {
-  const std::string path = folder.file("model.gguf");
-  test::write_tiny_gguf(tiny, path);
-  return Model::load(path);
 }
 
 void expect_native(const TinyModel& tiny) {

@@ -24,8 +24,7 @@ std::string spoken(int i) {
 class EpisodicMemoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    test::write_tiny_gguf({.layers = 2}, folder_.file("model.gguf"));
-    model_ = Model::load(folder_.file("model.gguf"));
+    model_ = test::tiny_model(folder_, {.layers = 2});
     reading_ = engine("f16");
     opening_ = model_->tokenize("Two people talk.", true, false);
   }

@@ -15,11 +15,6 @@
 namespace kvasir {
 namespace {
 
-std::shared_ptr<Model> tiny(const test::TemporaryFolder& folder, const test::TinyModel& shape) {
-  test::write_tiny_gguf(shape, folder.file("model.gguf"));
-  return Model::load(folder.file("model.gguf"));
-}
-
 ProfileOptions small_options() {
   ProfileOptions options;
   options.tokens = 300;
@@ -33,7 +28,7 @@ ProfileOptions small_options() {
 // the second half of the one before, by feeding it just those.
 TEST(LayerProfile, IsTheCosineOfTwoPasses) {
   const test::TemporaryFolder folder;
-  const std::shared_ptr<Model> model = tiny(folder, {.layers = 3, .kv_heads = 2});
+  const std::shared_ptr<Model> model = test::tiny_model(folder, {.layers = 3, .kv_heads = 2});
   const std::vector<int32_t> tokens = test::random_tokens(400, model->vocab_size(), 5);
   const LayerProfile profile = profile_layers(model, tokens, small_options());
   EXPECT_EQ(profile.tokens, 300);
@@ -85,7 +80,7 @@ TEST(LayerProfile, IsTheCosineOfTwoPasses) {
 
 TEST(LayerProfile, LeavesSlidingWindowsAlone) {
   const test::TemporaryFolder folder;
-  const std::shared_ptr<Model> model = tiny(
+  const std::shared_ptr<Model> model = test::tiny_model(
       folder, {.architecture = "gemma3", .layers = 6, .kv_heads = 1, .head_dim = 64, .window = 24, .window_period = 3});
   const LayerProfile profile = profile_layers(model, test::random_tokens(200, model->vocab_size(), 6), small_options());
   const std::vector<int64_t> budgets = profiled_budgets(*model, profile, 100, 2);
@@ -119,7 +114,7 @@ TEST(LayerProfile, IsKept) {
 
 TEST(LayerProfile, RefusesWhatSaysNothing) {
   const test::TemporaryFolder folder;
-  const std::shared_ptr<Model> model = tiny(folder, {.layers = 2});
+  const std::shared_ptr<Model> model = test::tiny_model(folder, {.layers = 2});
   const std::vector<int32_t> tokens = test::random_tokens(64, model->vocab_size(), 7);
   EXPECT_THROW(profile_layers(model, tokens, small_options()), Error) << "nothing is cut";
   ProfileOptions options = small_options();

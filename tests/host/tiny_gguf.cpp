@@ -210,6 +210,12 @@ void write_tiny_gguf(const TinyModel& model, const std::string& path) {
   file.save(path);
 }
 
+std::shared_ptr<Model> tiny_model(const TemporaryFolder& folder, const TinyModel& model) {
+  const std::string path = folder.file("model.gguf");
+  write_tiny_gguf(model, path);
+  return Model::load(path);
+}
+
 void write_bare_gguf(const std::string& architecture, const std::map<std::string, uint32_t>& numbers,
                      const std::map<std::string, bool>& flags, const std::string& path) {
   GgufWriter file(0);

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "kvasir/engine.h"
 #include "tests/base/temporary_folder.h"
 
 namespace kvasir::test {
@@ -34,6 +36,9 @@ struct TinyModel {
 };
 
 void write_tiny_gguf(const TinyModel& model, const std::string& path);
+
+// Written to `folder` as model.gguf, and loaded.
+std::shared_ptr<Model> tiny_model(const TemporaryFolder& folder, const TinyModel& model);
 
 // Metadata and vocabulary only, with the given numbers and flags beside them ("{arch}" isn't expanded).
 void write_bare_gguf(const std::string& architecture, const std::map<std::string, uint32_t>& numbers,
