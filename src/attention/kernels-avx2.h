@@ -15,11 +15,12 @@
 
 namespace kvasir::avx2 {
 
-// Levels (0..255) of `cells` cells of one block from `first_cell` on: cell i to out + i * stride, in the order of
-// page_layout.h, [8 vectors][32 bytes].
-void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
+static constexpr int kCellLevels = kVectorCodes * kCellVectors;
+
+// The levels (0..255) of a block of a packed segment, in the order of page_layout.h: [cells][8 vectors][32 bytes].
+void unpack_levels(const SegmentView& segment, int block, uint8_t* out);
 // The same for a segment with a trellis; unpack_levels goes on to it.
-void unpack_trellis(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
+void unpack_trellis(const SegmentView& segment, int block, uint8_t* out);
 
 // What multiplies levels: x as 16-bit integers, x[i] = scale * integer. `sum` is that of the integers.
 struct Quantized {
@@ -29,6 +30,7 @@ struct Quantized {
 // n is a multiple of 8, at most kMaxHeadDim. Each group of 4 is written in the order 0 2 1 3, see sum_levels.
 Quantized quantize_row(const float* x, int n, int16_t* out);
 
+void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch);
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch);
 void gather_page(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,

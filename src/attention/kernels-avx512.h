@@ -8,14 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attention/kernels-avx2.h"
 #include "attention/kernels.h"
 #include "attention/page_view.h"
 
 namespace kvasir::avx512 {
 
-// As avx2::unpack_levels: the same bytes in the same order.
-void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride);
+using avx2::kCellLevels;
 
+// As avx2::unpack_levels: the same bytes in the same order.
+void unpack_levels(const SegmentView& segment, int block, uint8_t* out);
+
+void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch);
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch);
 void gather_page(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,

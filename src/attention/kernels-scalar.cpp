@@ -69,6 +69,8 @@ void visit_page(const SideLayout& layout, const std::byte* page, Visit visit) {
   }
 }
 
+void prepare_query(const SideLayout&, const float*, int, KernelScratch&) {}
+
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch&) {
   const int dim = layout.mapped_dim();
@@ -167,9 +169,9 @@ void tile_gather(const float* weights, int rows, int tokens, const float* v, int
 }  // namespace
 
 const Kernels& scalar_kernels() {
-  static const Kernels kernels = {SimdLevel::scalar, score_page,        gather_page, score_halves,
-                                  gather_halves,     softmax_step,      key_tile,    key_tile_halves,
-                                  value_tile,        value_tile_halves, tile_scores, tile_gather};
+  static const Kernels kernels = {SimdLevel::scalar, prepare_query, score_page, gather_page,     score_halves,
+                                  gather_halves,     softmax_step,  key_tile,   key_tile_halves, value_tile,
+                                  value_tile_halves, tile_scores,   tile_gather};
   return kernels;
 }
 

@@ -15,11 +15,25 @@
 
 namespace kvasir {
 
+inline constexpr int kMaxRows = 64;                     // that score_page and gather_page take
+inline constexpr int kMaxMappedDim = 2 * kMaxHeadDim;   // channels and the signs of a residual
+inline constexpr int kMaxSegments = kMaxMappedDim / 8;  // kCellChannels is the smallest
+
+// Rows of one segment as integers, ready to be multiplied with levels.
+struct RowTerms {
+  float factor;     // scale of the integers times the codebook's step
+  int offset_sum;   // codebook offset times the sum of the integers (of their high bytes, with two)
+  int offset_low;   // the same of their low bytes
+  float plain_sum;  // what multiplies a token's zero point (scores), or is added to all channels (gather)
+};
+
 // Scratch of one worker: sized once, so kernels never allocate. Meaning is private to each table.
 struct alignas(64) KernelScratch {
-  uint8_t levels[kBlockTokens * kMaxHeadDim];
-  int16_t query[64 * kMaxHeadDim];
-  float row[64 * kPageTokens];
+  uint8_t levels[kPageTokens * kMaxHeadDim];
+  int16_t query[kMaxRows * kMaxMappedDim];  // what prepare_query leaves for score_page
+  RowTerms terms[kMaxSegments * kMaxRows];
+  int16_t weights[kMaxRows * kPageTokens];
+  float row[kMaxRows * kPageTokens];
   uint16_t scales[kPageTokens];
 };
 
@@ -28,11 +42,15 @@ struct Kernels {
 
   // -- few query rows (decode): packed pages are read in the integer domain, each decoded once for all rows --
 
-  // dim is the codec's mapped_dim() here. scores[r * 64 + t] = <q_r, k_t> for the page's 64 tokens; q is [rows, dim]
-  // floats with the attention scale and the map already applied. rows <= 64.
+  // dim is the codec's mapped_dim() here, q [rows, dim] floats with the attention scale and the map already applied,
+  // rows <= kMaxRows.
+
+  // Works out once what score_page needs of q for every page of the layout; it stays in scratch.
+  void (*prepare_query)(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch);
+  // scores[r * 64 + t] = <q_r, k_t> for the page's 64 tokens, with the q and rows of the last prepare_query.
   void (*score_page)(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                      KernelScratch& scratch);
-  // out[r * dim + j] += sum over the page's 64 tokens of weights[r * 64 + t] * v_t[j]; weights >= 0. rows <= 64.
+  // out[r * dim + j] += sum over the page's 64 tokens of weights[r * 64 + t] * v_t[j]; weights >= 0.
   void (*gather_page)(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,
                       KernelScratch& scratch);
   // The same for tokens <= 64 rows [tokens, dim] of 16-bit floats (windows, raw pages). scores and weights keep the

@@ -52,9 +52,9 @@ inline __m256i look_up(__m256i code, const LevelTable& table) {
 }
 
 template <int Bits, bool Lookup>
-void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uint8_t* out, size_t stride) {
+void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uint8_t* out) {
   constexpr Planes planes = planes_of(Bits);
-  for (int cell = 0; cell < cells; ++cell, packed += kVectorCodes * Bits, out += stride) {
+  for (int cell = 0; cell < cells; ++cell, packed += kVectorCodes * Bits, out += kCellLevels) {
     __m256i code[kCellVectors];
     expand_plane<planes.width[0]>(packed, code);
     if constexpr (planes.count == 2) {
@@ -74,19 +74,19 @@ void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uin
 }
 
 template <int Bits>
-void unpack_bits(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out, size_t stride) {
+void unpack_bits(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out) {
   if (level) {
-    unpack_cells<Bits, true>(packed, load_table(level, Bits), cells, out, stride);
+    unpack_cells<Bits, true>(packed, load_table(level, Bits), cells, out);
   } else {
-    unpack_cells<Bits, false>(packed, LevelTable{}, cells, out, stride);
+    unpack_cells<Bits, false>(packed, LevelTable{}, cells, out);
   }
 }
 
 // 8-bit codes need no unpacking, and every 8-bit codebook of quant/codebook.h is its own level; a table is looked up
 // byte by byte.
-void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out, size_t stride) {
+void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out) {
   constexpr int bytes = kVectorCodes * kCellVectors;
-  for (int cell = 0; cell < cells; ++cell, packed += bytes, out += stride) {
+  for (int cell = 0; cell < cells; ++cell, packed += bytes, out += bytes) {
     std::memcpy(out, packed, bytes);
     if (level == nullptr) continue;
     for (int i = 0; i < bytes; ++i) out[i] = level[out[i]];
@@ -95,18 +95,18 @@ void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_
 
 }  // namespace
 
-void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride) {
-  if (segment.trellis) return unpack_trellis(segment, block, first_cell, cells, out, stride);
-  const int index = block * (segment.count / kCellChannels) + first_cell;
+void unpack_levels(const SegmentView& segment, int block, uint8_t* out) {
+  if (segment.trellis) return unpack_trellis(segment, block, out);
+  const int cells = segment.count / kCellChannels, index = block * cells;
   const auto* packed = reinterpret_cast<const uint8_t*>(segment.codes) + ptrdiff_t(index) * kVectorCodes * segment.bits;
   switch (segment.bits) {
-    case 1: return unpack_bits<1>(packed, segment.level, cells, out, stride);
-    case 2: return unpack_bits<2>(packed, segment.level, cells, out, stride);
-    case 3: return unpack_bits<3>(packed, segment.level, cells, out, stride);
-    case 4: return unpack_bits<4>(packed, segment.level, cells, out, stride);
-    case 5: return unpack_bits<5>(packed, segment.level, cells, out, stride);
-    case 6: return unpack_bits<6>(packed, segment.level, cells, out, stride);
-    default: return unpack_bytes(packed, segment.level, cells, out, stride);
+    case 1: return unpack_bits<1>(packed, segment.level, cells, out);
+    case 2: return unpack_bits<2>(packed, segment.level, cells, out);
+    case 3: return unpack_bits<3>(packed, segment.level, cells, out);
+    case 4: return unpack_bits<4>(packed, segment.level, cells, out);
+    case 5: return unpack_bits<5>(packed, segment.level, cells, out);
+    case 6: return unpack_bits<6>(packed, segment.level, cells, out);
+    default: return unpack_bytes(packed, segment.level, cells, out);
   }
 }
 

@@ -54,9 +54,9 @@ inline __m512i look_up(__m512i code, const LevelTable& table) {
 }
 
 template <int Bits, bool Lookup>
-void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uint8_t* out, size_t stride) {
+void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uint8_t* out) {
   constexpr Planes planes = planes_of(Bits);
-  for (int cell = 0; cell < cells; ++cell, packed += kVectorCodes * Bits, out += stride) {
+  for (int cell = 0; cell < cells; ++cell, packed += kVectorCodes * Bits, out += kCellLevels) {
 #pragma GCC unroll 4
     for (int pair = 0; pair < kPairs; ++pair) {
       __m512i code = plane_pair<planes.width[0], 0>(packed, pair);
@@ -64,23 +64,24 @@ void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uin
         code = _mm512_or_si512(
             code, plane_pair<planes.width[1], planes.width[0]>(packed + kVectorCodes * planes.width[0], pair));
       }
-      _mm512_storeu_si512(out + 2 * pair * kVectorCodes, Lookup ? look_up<Bits>(code, table) : code);
+      const __m512i level = Lookup ? look_up<Bits>(code, table) : code;
+      _mm512_storeu_si512(out + 2 * pair * kVectorCodes, level);
     }
   }
 }
 
 template <int Bits>
-void unpack_bits(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out, size_t stride) {
+void unpack_bits(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out) {
   if (level) {
-    unpack_cells<Bits, true>(packed, load_table(level, Bits), cells, out, stride);
+    unpack_cells<Bits, true>(packed, load_table(level, Bits), cells, out);
   } else {
-    unpack_cells<Bits, false>(packed, LevelTable{}, cells, out, stride);
+    unpack_cells<Bits, false>(packed, LevelTable{}, cells, out);
   }
 }
 
-void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out, size_t stride) {
+void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out) {
   constexpr int bytes = kVectorCodes * kCellVectors;
-  for (int cell = 0; cell < cells; ++cell, packed += bytes, out += stride) {
+  for (int cell = 0; cell < cells; ++cell, packed += bytes, out += bytes) {
     for (int i = 0; i < bytes; i += 64) _mm512_storeu_si512(out + i, load_bytes(packed + i));
     if (level == nullptr) continue;
     for (int i = 0; i < bytes; ++i) out[i] = level[out[i]];
@@ -89,20 +90,20 @@ void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_
 
 }  // namespace
 
-void unpack_levels(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride) {
+void unpack_levels(const SegmentView& segment, int block, uint8_t* out) {
   // 64 bytes at a time were no faster: the shuffles of a trellis are what takes time, and its neighbours straddle
   // halves.
-  if (segment.trellis) return avx2::unpack_trellis(segment, block, first_cell, cells, out, stride);
-  const int index = block * (segment.count / kCellChannels) + first_cell;
+  if (segment.trellis) return avx2::unpack_trellis(segment, block, out);
+  const int cells = segment.count / kCellChannels, index = block * cells;
   const auto* packed = reinterpret_cast<const uint8_t*>(segment.codes) + ptrdiff_t(index) * kVectorCodes * segment.bits;
   switch (segment.bits) {
-    case 1: return unpack_bits<1>(packed, segment.level, cells, out, stride);
-    case 2: return unpack_bits<2>(packed, segment.level, cells, out, stride);
-    case 3: return unpack_bits<3>(packed, segment.level, cells, out, stride);
-    case 4: return unpack_bits<4>(packed, segment.level, cells, out, stride);
-    case 5: return unpack_bits<5>(packed, segment.level, cells, out, stride);
-    case 6: return unpack_bits<6>(packed, segment.level, cells, out, stride);
-    default: return unpack_bytes(packed, segment.level, cells, out, stride);
+    case 1: return unpack_bits<1>(packed, segment.level, cells, out);
+    case 2: return unpack_bits<2>(packed, segment.level, cells, out);
+    case 3: return unpack_bits<3>(packed, segment.level, cells, out);
+    case 4: return unpack_bits<4>(packed, segment.level, cells, out);
+    case 5: return unpack_bits<5>(packed, segment.level, cells, out);
+    case 6: return unpack_bits<6>(packed, segment.level, cells, out);
+    default: return unpack_bytes(packed, segment.level, cells, out);
   }
 }
 

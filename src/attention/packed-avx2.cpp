@@ -3,6 +3,7 @@
 //
 // Scores and weighted sums over packed pages, in integers: levels are bytes, queries and weights become 16-bit
 // integers with one scale a row, products are summed in 32 bits without rounding. Stored scales enter once per sum.
+// Levels go from the page straight into registers and are multiplied with up to 8 rows there.
 #include "attention/kernels-avx2.h"
 #include "attention/lanes-avx2.h"
 
@@ -11,9 +12,18 @@ namespace kvasir::avx2 {
 namespace {
 
 constexpr int kQuad = 4;  // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
-constexpr int kCellLevels = kVectorCodes * kCellVectors;
-constexpr int kRowGroup = 4;  // rows that share one read of the levels: 8 accumulators with 2 streams
 constexpr int kLaneCount = 8;
+constexpr int kMostRows = 8;  // that share one reading of the levels: as many sums as leave registers for the rest
+
+// --- from codes to sums ---
+
+// Compilers like to load the coefficients of a whole unrolled cell first, and then have to put them somewhere: an
+// address that seems new at each step keeps them from it.
+template <class T>
+inline const T* kept_in_order(const T* address) {
+  asm volatile("" : "+r"(address));
+  return address;
+}
 
 // Two 16-bit coefficients in every lane, straight from memory.
 inline __m256i load_pair(const int16_t* coefficients) {
@@ -21,44 +31,98 @@ inline __m256i load_pair(const int16_t* coefficients) {
   return _mm256_set1_epi32(*reinterpret_cast<const Pair*>(coefficients));
 }
 
-template <int R, int S>
-inline void add_products(const __m256i (&x)[S], const int16_t* pairs, int row_stride, __m256i (&sums)[R][S]) {
+// sums[r], lane l += the lane's 4 bytes times 4 coefficients of row r. Even and odd bytes are multiplied apart, so that
+// the two products of a madd already belong to the same lane: hence coefficients in the order 0 2 1 3.
+template <int R>
+inline void add_products(__m256i levels, const int16_t* coefficients, int row_stride, __m256i (&sums)[R]) {
+  coefficients = kept_in_order(coefficients);
+  const __m256i even = _mm256_and_si256(levels, _mm256_set1_epi16(0xff)), odd = _mm256_srli_epi16(levels, 8);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    const __m256i pair = load_pair(pairs + r * row_stride);
-#pragma GCC unroll 2
-    for (int s = 0; s < S; ++s) {
-      sums[r][s] = _mm256_add_epi32(sums[r][s], _mm256_madd_epi16(x[s], pair));
-      // Fixes the order of the additions: compilers that reassociate them run out of registers and spill sums.
-      asm("" : "+x"(sums[r][s]));
-    }
+    const int16_t* row = coefficients + r * row_stride;
+    const __m256i products =
+        _mm256_add_epi32(_mm256_madd_epi16(even, load_pair(row)), _mm256_madd_epi16(odd, load_pair(row + 2)));
+    sums[r] = _mm256_add_epi32(sums[r], products);
+    asm("" : "+x"(sums[r]));  // nor put off: additions in another order need more registers than there are
   }
 }
 
-// sums[r][s], lane l = sum over quads and their 4 bytes of level * coefficient. Quad i of stream s is the vector at
-// levels + s * stream_stride + i * quad_stride. Even and odd bytes of a lane are multiplied apart, so that the two
-// products of a madd already belong to the same lane: hence coefficients in the order 0 2 1 3.
-template <int R, int S>
-inline void sum_levels(const uint8_t* levels, int quad_stride, int stream_stride, int quads,
-                       const int16_t* coefficients, int row_stride, __m256i (&sums)[R][S]) {
-  const __m256i even_mask = _mm256_set1_epi16(0xff);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-    for (int s = 0; s < S; ++s) sums[r][s] = _mm256_setzero_si256();
+// Vector V of a cell of `Bits`-bit codes, as levels.
+template <int Bits, bool Lookup>
+struct Codes {
+  static constexpr int bits = Bits;
+  __m256i table;
+
+  template <int W, int V>
+  static inline __m256i field(const uint8_t* plane) {
+    constexpr int per_word = 8 / W;
+    const __m256i word = load_bytes(plane + V / per_word * kVectorCodes);
+    return _mm256_and_si256(_mm256_srli_epi16(word, V % per_word * W), _mm256_set1_epi8(char((1 << W) - 1)));
   }
-  for (int i = 0; i < quads; ++i) {
-    __m256i x[S], even[S];
-#pragma GCC unroll 2
-    for (int s = 0; s < S; ++s) {
-      x[s] = load_bytes(levels + i * quad_stride + s * stream_stride);
-      even[s] = _mm256_and_si256(x[s], even_mask);
+  template <int V>
+  inline __m256i vector(const uint8_t* cell) const {
+    constexpr Planes planes = planes_of(Bits);
+    __m256i code = field<planes.width[0], V>(cell);
+    if constexpr (planes.count == 2) {
+      const __m256i high = field<planes.width[1], V>(cell + kVectorCodes * planes.width[0]);
+      code = _mm256_or_si256(code, _mm256_slli_epi16(high, planes.width[0]));
     }
-    add_products(even, coefficients + i * kQuad, row_stride, sums);
-#pragma GCC unroll 2
-    for (int s = 0; s < S; ++s) x[s] = _mm256_srli_epi16(x[s], 8);
-    add_products(x, coefficients + i * kQuad + 2, row_stride, sums);
+    return Lookup ? _mm256_shuffle_epi8(table, code) : code;
   }
+};
+
+// Levels that were unpacked before.
+struct Bytes {
+  static constexpr int bits = 8;
+  template <int V>
+  inline __m256i vector(const uint8_t* cell) const {
+    return load_bytes(cell + V * kVectorCodes);
+  }
+};
+
+template <int N>
+struct Constant {
+  static constexpr int value = N;
+};
+
+// Cells of consecutive blocks: those of one follow one another, those of the next lie `stride` bytes on.
+struct Cells {
+  const uint8_t* first;
+  ptrdiff_t stride;
+};
+
+// Calls visit(source, cells) with what reads `blocks` blocks from `block` on.
+template <class Visit>
+inline void read_blocks(const SegmentView& segment, int block, int blocks, uint8_t* levels, Visit visit) {
+  const ptrdiff_t levels_of_block = ptrdiff_t(segment.count / kCellChannels) * kCellLevels;
+  const ptrdiff_t stride = levels_of_block / 8 * segment.bits;
+  const Cells cells = {reinterpret_cast<const uint8_t*>(segment.codes) + block * stride, stride};
+  const auto visit_codes = [&](auto bits) {
+    constexpr int kBits = decltype(bits)::value;
+    if (!segment.level) return visit(Codes<kBits, false>{}, cells);
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(segment.level));
+    visit(Codes<kBits, true>{_mm256_broadcastsi128_si256(table)}, cells);
+  };
+  if (!segment.trellis && segment.bits == 2) return visit_codes(Constant<2>{});
+  if (!segment.trellis && segment.bits == 3) return visit_codes(Constant<3>{});
+  if (!segment.trellis && segment.bits == 4) return visit_codes(Constant<4>{});
+  if (segment.bits == 8 && !segment.level) return visit(Bytes{}, cells);
+  for (int b = 0; b < blocks; ++b) unpack_levels(segment, block + b, levels + b * levels_of_block);
+  visit(Bytes{}, Cells{levels, levels_of_block});
+}
+
+// Calls visit(Constant<R>, first row) until all rows had their turn.
+template <class Visit>
+inline void in_row_groups(int rows, Visit visit) {
+  int r = 0;
+  for (; rows - r >= kMostRows; r += kMostRows) visit(Constant<kMostRows>{}, r);
+  if (rows - r >= 4) {
+    visit(Constant<4>{}, r);
+    r += 4;
+  }
+  if (rows - r == 3) return visit(Constant<3>{}, r);
+  if (rows - r == 2) return visit(Constant<2>{}, r);
+  if (rows - r == 1) return visit(Constant<1>{}, r);
 }
 
 // The sums above with the codebook's offset taken off, as floats. Wrapping on the way is harmless: the result fits.
@@ -78,55 +142,53 @@ float dot_f16(const float* x, const uint16_t* halves, int n) {
   return sum_lanes(sum);
 }
 
-// Rows of one segment ready for sum_levels.
-struct RowTerms {
-  float factor;     // scale of the integers times the codebook's step
-  int offset_sum;   // codebook offset times the sum of the integers
-  float plain_sum;  // what multiplies a token's zero point (scores), or is added to all channels (gather)
-};
+RowTerms row_terms(const Quantized& row, const SegmentView& segment, float plain_sum) {
+  return {row.scale * segment.step, row.sum * segment.offset, 0, plain_sum};
+}
 
 // The two kernels below are kept out of line so that each has the registers for itself.
 
 // --- scores ---
 
-template <int R>
-[[gnu::noinline]] void score_rows(const SegmentView& segment, int block, const int16_t* query, const RowTerms* terms,
-                                  float* scores, const uint8_t* levels) {
-  constexpr int kOctets = kBlockTokens / kLaneCount;
-  for (int octet = 0; octet < kOctets; octet += 2) {
-    __m256i sums[R][2];
-    sum_levels<R, 2>(levels + octet * kVectorCodes, kOctets * kVectorCodes, kVectorCodes, segment.count / kQuad, query,
-                     segment.count, sums);
-#pragma GCC unroll 2
-    for (int s = 0; s < 2; ++s) {
-      const int token = block * kBlockTokens + (octet + s) * kLaneCount;
-      const __m256 scale = segment.token_scales ? load_f16(segment.token_scales + token) : _mm256_set1_ps(1.0f);
-      const __m256 zero = segment.token_zeros ? load_f16(segment.token_zeros + token) : _mm256_setzero_ps();
+// Sums of tokens 8 Octet .. 8 Octet + 7 of a block; a pass over the cells for each octet, since the sums of all don't
+// fit in registers.
+template <int Octet, int R, class Source>
+[[gnu::noinline]] void score_octet(const Source& source, const Cells& cells, const SegmentView& segment, int block,
+                                   const int16_t* query, const RowTerms* terms, float* scores) {
+  const uint8_t* cell = cells.first;
+  __m256i sums[R];
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        float* at = scores + r * kPageTokens + token;
-        __m256 score = _mm256_fmadd_ps(zero, _mm256_set1_ps(terms[r].plain_sum), _mm256_loadu_ps(at));
-        score = _mm256_fmadd_ps(centered(sums[r][s], terms[r].offset_sum),
-                                _mm256_mul_ps(scale, _mm256_set1_ps(terms[r].factor)), score);
-        _mm256_storeu_ps(at, score);
-      }
-    }
+  for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_si256();
+  for (int c = 0; c < segment.count; c += kCellChannels, cell += kVectorCodes * Source::bits) {
+    add_products<R>(source.template vector<Octet>(cell), query + c, segment.count, sums);
+    add_products<R>(source.template vector<Octet + 4>(cell), query + c + kQuad, segment.count, sums);
+  }
+  const int token = block * kBlockTokens + Octet * kLaneCount;
+  const __m256 scale = segment.token_scales ? load_f16(segment.token_scales + token) : _mm256_set1_ps(1.0f);
+  const __m256 zero = segment.token_zeros ? load_f16(segment.token_zeros + token) : _mm256_setzero_ps();
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    float* at = scores + r * kPageTokens + token;
+    __m256 score = _mm256_fmadd_ps(zero, _mm256_set1_ps(terms[r].plain_sum), _mm256_loadu_ps(at));
+    score = _mm256_fmadd_ps(centered(sums[r], terms[r].offset_sum),
+                            _mm256_mul_ps(scale, _mm256_set1_ps(terms[r].factor)), score);
+    _mm256_storeu_ps(at, score);
   }
 }
 
 void score_block(const SegmentView& segment, int block, const int16_t* query, const RowTerms* terms, int rows,
                  float* scores, uint8_t* levels) {
-  unpack_levels(segment, block, 0, segment.count / kCellChannels, levels, kCellLevels);
-  for (int r = 0; r < rows; r += kRowGroup) {
-    const int16_t* from = query + r * segment.count;
-    float* to = scores + r * kPageTokens;
-    switch (rows - r) {
-      case 1: score_rows<1>(segment, block, from, terms + r, to, levels); break;
-      case 2: score_rows<2>(segment, block, from, terms + r, to, levels); break;
-      case 3: score_rows<3>(segment, block, from, terms + r, to, levels); break;
-      default: score_rows<kRowGroup>(segment, block, from, terms + r, to, levels); break;
-    }
-  }
+  read_blocks(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
+    in_row_groups(rows, [&](auto group, int r) {
+      constexpr int R = decltype(group)::value;
+      const int16_t* from = query + r * segment.count;
+      float* to = scores + r * kPageTokens;
+      score_octet<0, R>(source, cells, segment, block, from, terms + r, to);
+      score_octet<1, R>(source, cells, segment, block, from, terms + r, to);
+      score_octet<2, R>(source, cells, segment, block, from, terms + r, to);
+      score_octet<3, R>(source, cells, segment, block, from, terms + r, to);
+    });
+  });
 }
 
 // Channel scales belong to the query: they change with the block, tokens within it share them.
@@ -144,28 +206,18 @@ RowTerms fold_channels(const SegmentView& segment, int block, const float* q, fl
     }
   }
   const Quantized quantized = quantize_row(folded, segment.count, query);
-  return {quantized.scale * segment.step, quantized.sum * segment.offset, 0.0f};
+  return row_terms(quantized, segment, 0.0f);
 }
 
-void score_segment(const SegmentView& segment, int dim, const float* q, int rows, float* scores,
-                   KernelScratch& scratch) {
-  RowTerms terms[kPageTokens];
+void score_segment(const SegmentView& segment, int dim, const float* q, int rows, int16_t* query, RowTerms* terms,
+                   float* scores, uint8_t* levels) {
   const bool by_channel = segment.channel_scales[0] != nullptr;
   for (int block = 0; block < kBlocksPerPage; ++block) {
-    if (block == 0 || by_channel) {
-      for (int r = 0; r < rows; ++r) {
-        const float* from = q + r * dim + segment.first;
-        int16_t* query = scratch.query + r * segment.count;
-        if (by_channel) {
-          terms[r] = fold_channels(segment, block, from, scores + r * kPageTokens, query);
-          continue;
-        }
-        const Quantized quantized = quantize_row(from, segment.count, query);
-        const float plain_sum = segment.token_zeros ? sum_row(from, segment.count) : 0.0f;
-        terms[r] = {quantized.scale * segment.step, quantized.sum * segment.offset, plain_sum};
-      }
+    for (int r = 0; by_channel && r < rows; ++r) {
+      terms[r] = fold_channels(segment, block, q + r * dim + segment.first, scores + r * kPageTokens,
+                               query + r * segment.count);
     }
-    score_block(segment, block, scratch.query, terms, rows, scores, scratch.levels);
+    score_block(segment, block, query, terms, rows, scores, levels);
   }
 }
 
@@ -177,40 +229,41 @@ struct ChannelTerms {
   const uint16_t* zeros;
 };
 
-template <int R, int S>
-[[gnu::noinline]] void gather_cells(const uint8_t* levels, int quads, int stream_stride, const int16_t* weights,
-                                    const RowTerms* terms, const ChannelTerms& channels, float* out, int dim) {
-  __m256i sums[R][S];
-  sum_levels<R, S>(levels, kVectorCodes, stream_stride, quads, weights, kPageTokens, sums);
-#pragma GCC unroll 2
-  for (int s = 0; s < S; ++s) {
-    const int c = s * kLaneCount;
-    const __m256 scale = channels.scales ? load_f16(channels.scales + c) : _mm256_set1_ps(1.0f);
-    const __m256 zero = channels.zeros ? load_f16(channels.zeros + c) : _mm256_set1_ps(1.0f);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      float* at = out + r * dim + c;
-      __m256 value = _mm256_fmadd_ps(zero, _mm256_set1_ps(terms[r].plain_sum), _mm256_loadu_ps(at));
-      value = _mm256_fmadd_ps(centered(sums[r][s], terms[r].offset_sum),
-                              _mm256_mul_ps(scale, _mm256_set1_ps(terms[r].factor)), value);
-      _mm256_storeu_ps(at, value);
-    }
-  }
+template <class Each>
+inline void each_vector(const Each& each) {
+  each(Constant<0>{});
+  each(Constant<1>{});
+  each(Constant<2>{});
+  each(Constant<3>{});
+  each(Constant<4>{});
+  each(Constant<5>{});
+  each(Constant<6>{});
+  each(Constant<7>{});
 }
 
-template <int S>
-void gather_rows(const uint8_t* levels, int quads, const int16_t* weights, const RowTerms* terms, int rows,
-                 const ChannelTerms& channels, float* out, int dim) {
-  const int stride = quads * kVectorCodes;
-  for (int r = 0; r < rows; r += kRowGroup) {
-    const int16_t* from = weights + r * kPageTokens;
-    float* to = out + r * dim;
-    switch (rows - r) {
-      case 1: gather_cells<1, S>(levels, quads, stride, from, terms + r, channels, to, dim); break;
-      case 2: gather_cells<2, S>(levels, quads, stride, from, terms + r, channels, to, dim); break;
-      case 3: gather_cells<3, S>(levels, quads, stride, from, terms + r, channels, to, dim); break;
-      default: gather_cells<kRowGroup, S>(levels, quads, stride, from, terms + r, channels, to, dim); break;
-    }
+// Sums of the 8 channels of a cell over `blocks` blocks.
+template <int R, class Source>
+[[gnu::noinline]] void gather_cell(const Source& source, const Cells& cells, int blocks, const int16_t* weights,
+                                   const RowTerms* terms, const ChannelTerms& channels, float* out, int dim) {
+  const uint8_t* cell = cells.first;
+  __m256i sums[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_si256();
+  for (int b = 0; b < blocks; ++b, cell += cells.stride, weights += kBlockTokens) {
+    each_vector([&](auto v) {
+      constexpr int V = decltype(v)::value;
+      add_products<R>(source.template vector<V>(cell), weights + V * kQuad, kPageTokens, sums);
+    });
+  }
+  const __m256 scale = channels.scales ? load_f16(channels.scales) : _mm256_set1_ps(1.0f);
+  const __m256 zero = channels.zeros ? load_f16(channels.zeros) : _mm256_set1_ps(1.0f);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    float* at = out + r * dim;
+    __m256 value = _mm256_fmadd_ps(zero, _mm256_set1_ps(terms[r].plain_sum), _mm256_loadu_ps(at));
+    value = _mm256_fmadd_ps(centered(sums[r], terms[r].offset_sum),
+                            _mm256_mul_ps(scale, _mm256_set1_ps(terms[r].factor)), value);
+    _mm256_storeu_ps(at, value);
   }
 }
 
@@ -226,40 +279,28 @@ RowTerms fold_tokens(const SegmentView& segment, int first_block, int blocks, co
   if (segment.token_zeros) plain_sum = dot_f16(weights + first, segment.token_zeros + first, tokens);
   if (segment.channel_zeros[first_block]) plain_sum = sum_row(weights + first, tokens);
   const Quantized quantized = quantize_row(folded, tokens, out);
-  return {quantized.scale * segment.step, quantized.sum * segment.offset, plain_sum};
+  return row_terms(quantized, segment, plain_sum);
 }
 
 // The blocks of a page share one integer scale and are summed together, unless channel scales tell them apart.
 void gather_segment(const SegmentView& segment, int dim, const float* weights, int rows, float* out,
                     KernelScratch& scratch) {
-  RowTerms terms[kPageTokens];
+  RowTerms terms[kMaxRows];
   const int blocks = segment.channel_scales[0] ? 1 : kBlocksPerPage;
-  const int cells = segment.count / kCellChannels;
-  const int cell_levels = blocks * kCellLevels;
-  const int room = int(sizeof scratch.levels) / cell_levels;
   for (int block = 0; block < kBlocksPerPage; block += blocks) {
     for (int r = 0; r < rows; ++r) {
-      terms[r] = fold_tokens(segment, block, blocks, weights + r * kPageTokens, scratch.query + r * kPageTokens);
+      terms[r] = fold_tokens(segment, block, blocks, weights + r * kPageTokens, scratch.weights + r * kPageTokens);
     }
-    for (int done = 0; done < cells; done += room) {
-      const int now = cells - done < room ? cells - done : room;
-      for (int b = 0; b < blocks; ++b) {
-        unpack_levels(segment, block + b, done, now, scratch.levels + b * kCellLevels, size_t(cell_levels));
+    const uint16_t *scales = segment.channel_scales[block], *zeros = segment.channel_zeros[block];
+    read_blocks(segment, block, blocks, scratch.levels, [&](const auto& source, Cells cells) {
+      for (int c = 0; c < segment.count; c += kCellChannels, cells.first += kVectorCodes * source.bits) {
+        const ChannelTerms channels = {scales ? scales + c : nullptr, zeros ? zeros + c : nullptr};
+        in_row_groups(rows, [&](auto group, int r) {
+          gather_cell<decltype(group)::value>(source, cells, blocks, scratch.weights + r * kPageTokens, terms + r,
+                                              channels, out + r * dim + segment.first + c, dim);
+        });
       }
-      for (int cell = 0; cell < now; cell += 2) {
-        const int c = (done + cell) * kCellChannels;
-        const ChannelTerms channels = {segment.channel_scales[block] ? segment.channel_scales[block] + c : nullptr,
-                                       segment.channel_zeros[block] ? segment.channel_zeros[block] + c : nullptr};
-        const uint8_t* levels = scratch.levels + cell * cell_levels;
-        const int quads = blocks * kCellVectors;
-        float* to = out + segment.first + c;
-        if (cell + 1 < now) {
-          gather_rows<2>(levels, quads, scratch.query, terms, rows, channels, to, dim);
-        } else {
-          gather_rows<1>(levels, quads, scratch.query, terms, rows, channels, to, dim);
-        }
-      }
-    }
+    });
   }
 }
 
@@ -297,6 +338,19 @@ Quantized quantize_row(const float* x, int n, int16_t* out) {
   return {max / amplitude, sum_lanes(sum)};
 }
 
+void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch) {
+  const PageView page = view_page(layout);
+  for (int s = 0; s < page.segments; ++s) {
+    const SegmentView segment = view_segment(layout, s);
+    if (segment.bits == 16) continue;
+    for (int r = 0; r < rows; ++r) {
+      const float* from = q + r * page.dim + segment.first;
+      const Quantized row = quantize_row(from, segment.count, scratch.query + rows * segment.first + r * segment.count);
+      scratch.terms[s * kMaxRows + r] = row_terms(row, segment, sum_row(from, segment.count));
+    }
+  }
+}
+
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch) {
   const PageView view = view_page(layout, page);
@@ -310,7 +364,8 @@ void score_page(const SideLayout& layout, const std::byte* page, const float* q,
       add_score_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, q + segment.first,
                        view.dim, rows, scores);
     } else {
-      score_segment(segment, view.dim, q, rows, scores, scratch);
+      score_segment(segment, view.dim, q, rows, scratch.query + rows * segment.first, scratch.terms + s * kMaxRows,
+                    scores, scratch.levels);
     }
   }
 }

@@ -4,26 +4,21 @@
 // Scores and weighted sums over packed pages with VNNI: one instruction multiplies 64 levels (unsigned bytes) by signed
 // bytes and adds them up by fours. Queries and weights keep 16 bits: as x = 256 high + low with both halves signed
 // bytes, so two such instructions take the place of the AVX2 kernel's 16-bit products, with the same precision.
+// Levels go from the page straight into registers and are multiplied with up to 8 rows there.
 #include "attention/kernels-avx2.h"
 #include "attention/kernels-avx512.h"
+#include "attention/lanes-avx2.h"
 #include "attention/lanes-avx512.h"
 
 namespace kvasir::avx512 {
 
 namespace {
 
-constexpr int kQuad = 4;  // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
-constexpr int kCellLevels = kVectorCodes * kCellVectors;
-constexpr int kRowGroup = 4;  // rows that share one read of the levels: 16 accumulators with 2 streams and 2 halves
+constexpr int kQuad = 4;      // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
+constexpr int kMostRows = 8;  // that share one reading of the levels: 16 sums with both bytes
 constexpr int kLaneCount = 16;
 constexpr float kHigh = 256.0f;
-
-// Rows of one segment as signed bytes, ready to be multiplied with levels.
-struct RowTerms {
-  float factor;                 // scale of the integers times the codebook's step
-  int offset_high, offset_low;  // codebook offset times the sum of the integers
-  float plain_sum;              // what multiplies a token's zero point (scores), or is added to all channels (gather)
-};
+constexpr float kSmallest = 1e-30f;  // below, the inverse overflows; such rows add nothing a float sum would notice
 
 struct Quantized {
   float scale;
@@ -38,8 +33,7 @@ Quantized quantize_row(const float* x, int n, int8_t* high, int8_t* low) {
   }
   const float max = _mm512_reduce_max_ps(magnitude);
   constexpr float kAmplitude = 127 * 256 + 127;  // the largest that two signed bytes hold on both sides
-  // Below this the inverse overflows; such rows contribute nothing a float sum would notice.
-  const __m512 factor = _mm512_set1_ps(max > 1e-30f ? kAmplitude / max : 0.0f);
+  const __m512 factor = _mm512_set1_ps(max > kSmallest ? kAmplitude / max : 0.0f);
   __m512i sum_high = _mm512_setzero_si512(), sum_low = _mm512_setzero_si512();
   for (int i = 0; i < n; i += kLaneCount) {
     const __mmask16 lanes = first_lanes(n - i);
@@ -63,11 +57,144 @@ inline __m512i load_quad(const int8_t* four) {
   return _mm512_set1_epi32(*reinterpret_cast<const Quad*>(four));
 }
 
-// Both sums with the codebook's offset taken off, put together. Exact until the floats.
-inline __m512 joined(__m512i high, __m512i low, const RowTerms& terms) {
-  const __m512 upper = _mm512_cvtepi32_ps(_mm512_sub_epi32(high, _mm512_set1_epi32(terms.offset_high)));
-  const __m512 lower = _mm512_cvtepi32_ps(_mm512_sub_epi32(low, _mm512_set1_epi32(terms.offset_low)));
-  return _mm512_fmadd_ps(upper, _mm512_set1_ps(kHigh), lower);
+inline __m512i load_twins(const uint8_t* first, const uint8_t* second) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(avx2::load_bytes(first)), avx2::load_bytes(second), 1);
+}
+
+// --- from codes to sums ---
+
+// Sums of R rows, those of high and of low bytes apart.
+template <int R>
+struct Sums {
+  __m512i high[R], low[R];
+
+  Sums() {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) high[r] = low[r] = _mm512_setzero_si512();
+  }
+  // Each lane's 4 levels times 4 coefficients of each row, whose low bytes lie `to_low` further on.
+  inline void add(__m512i levels, const int8_t* coefficients, int row_stride, int to_low) {
+    asm volatile("" : "+r"(coefficients));  // else those of a whole unrolled cell are loaded first, and spilled
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const int8_t* row = coefficients + r * row_stride;
+      high[r] = _mm512_dpbusd_epi32(high[r], levels, load_quad(row));
+      low[r] = _mm512_dpbusd_epi32(low[r], levels, load_quad(row + to_low));
+    }
+  }
+  // With the codebook's offset taken off. Exact until the floats.
+  inline __m512 centered(int r, const RowTerms& terms) const {
+    const __m512 upper = _mm512_cvtepi32_ps(_mm512_sub_epi32(high[r], _mm512_set1_epi32(terms.offset_sum)));
+    const __m512 lower = _mm512_cvtepi32_ps(_mm512_sub_epi32(low[r], _mm512_set1_epi32(terms.offset_low)));
+    return _mm512_fmadd_ps(upper, _mm512_set1_ps(kHigh), lower);
+  }
+};
+
+// Levels of `Bits`-bit codes, 64 at a time.
+template <int Bits, bool Lookup>
+struct Codes {
+  static constexpr int bits = Bits;
+  __m512i table;
+
+  inline __m512i level(__m512i code) const { return Lookup ? _mm512_shuffle_epi8(table, code) : code; }
+  static inline __m512i masked(__m512i words, int width) {
+    // 16-bit shifts carry bits over from the neighbour byte; the mask drops them.
+    return _mm512_and_si512(words, _mm512_set1_epi8(char((1 << width) - 1)));
+  }
+  // Vectors 2 P and 2 P + 1 of a cell. Both lie in the same word of a plane: it goes to both halves, and each is
+  // shifted by its own amount.
+  template <int W, int P>
+  static inline __m512i pair_field(const uint8_t* plane) {
+    constexpr int per_word = 8 / W, first = 2 * P, low = first % per_word * W;
+    const __m512i word = _mm512_broadcast_i64x4(avx2::load_bytes(plane + first / per_word * kVectorCodes));
+    const __m512i shift = _mm512_inserti64x4(_mm512_set1_epi16(low), _mm256_set1_epi16(low + W), 1);
+    return masked(_mm512_srlv_epi16(word, shift), W);
+  }
+  template <int P>
+  inline __m512i pair(const uint8_t* cell) const {
+    constexpr Planes planes = planes_of(Bits);
+    __m512i code = pair_field<planes.width[0], P>(cell);
+    if constexpr (planes.count == 2) {
+      const __m512i high = pair_field<planes.width[1], P>(cell + kVectorCodes * planes.width[0]);
+      code = _mm512_or_si512(code, _mm512_slli_epi16(high, planes.width[0]));
+    }
+    return level(code);
+  }
+  // Vector V of two cells.
+  template <int W, int V>
+  static inline __m512i twin_field(const uint8_t* plane, ptrdiff_t apart) {
+    constexpr int per_word = 8 / W;
+    const uint8_t* word = plane + V / per_word * kVectorCodes;
+    return masked(_mm512_srli_epi16(load_twins(word, word + apart), V % per_word * W), W);
+  }
+  template <int V>
+  inline __m512i twins(const uint8_t* cell, ptrdiff_t apart) const {
+    constexpr Planes planes = planes_of(Bits);
+    __m512i code = twin_field<planes.width[0], V>(cell, apart);
+    if constexpr (planes.count == 2) {
+      const __m512i high = twin_field<planes.width[1], V>(cell + kVectorCodes * planes.width[0], apart);
+      code = _mm512_or_si512(code, _mm512_slli_epi16(high, planes.width[0]));
+    }
+    return level(code);
+  }
+};
+
+// Levels that need no unpacking, or were unpacked before.
+struct Bytes {
+  static constexpr int bits = 8;
+  template <int P>
+  inline __m512i pair(const uint8_t* cell) const {
+    return load_bytes(cell + 2 * P * kVectorCodes);
+  }
+  template <int V>
+  inline __m512i twins(const uint8_t* cell, ptrdiff_t apart) const {
+    return load_twins(cell + V * kVectorCodes, cell + V * kVectorCodes + apart);
+  }
+};
+
+template <int N>
+struct Constant {
+  static constexpr int value = N;
+};
+
+// Cells of consecutive blocks: those of one follow one another, those of the next lie `stride` bytes on.
+struct Cells {
+  const uint8_t* first;
+  ptrdiff_t stride;
+};
+
+// Calls visit(source, cells) with what reads `blocks` blocks from `block` on.
+template <class Visit>
+inline void read_blocks(const SegmentView& segment, int block, int blocks, uint8_t* levels, Visit visit) {
+  const ptrdiff_t levels_of_block = ptrdiff_t(segment.count / kCellChannels) * kCellLevels;
+  const ptrdiff_t stride = levels_of_block / 8 * segment.bits;
+  const Cells cells = {reinterpret_cast<const uint8_t*>(segment.codes) + block * stride, stride};
+  const auto visit_codes = [&](auto bits) {
+    constexpr int kBits = decltype(bits)::value;
+    if (!segment.level) return visit(Codes<kBits, false>{}, cells);
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(segment.level));
+    visit(Codes<kBits, true>{_mm512_broadcast_i32x4(table)}, cells);
+  };
+  if (!segment.trellis && segment.bits == 2) return visit_codes(Constant<2>{});
+  if (!segment.trellis && segment.bits == 3) return visit_codes(Constant<3>{});
+  if (!segment.trellis && segment.bits == 4) return visit_codes(Constant<4>{});
+  if (segment.bits == 8 && !segment.level) return visit(Bytes{}, cells);
+  for (int b = 0; b < blocks; ++b) unpack_levels(segment, block + b, levels + b * levels_of_block);
+  visit(Bytes{}, Cells{levels, levels_of_block});
+}
+
+// Calls visit(Constant<R>, first row) until all rows had their turn.
+template <class Visit>
+inline void in_row_groups(int rows, Visit visit) {
+  int r = 0;
+  for (; rows - r >= kMostRows; r += kMostRows) visit(Constant<kMostRows>{}, r);
+  if (rows - r >= 4) {
+    visit(Constant<4>{}, r);
+    r += 4;
+  }
+  if (rows - r == 3) return visit(Constant<3>{}, r);
+  if (rows - r == 2) return visit(Constant<2>{}, r);
+  if (rows - r == 1) return visit(Constant<1>{}, r);
 }
 
 float sum_row(const float* x, int n) {
@@ -87,56 +214,40 @@ float dot_f16(const float* x, const uint16_t* halves, int n) {
 // --- scores ---
 
 // Rows of signed bytes: [rows][2][count], high before low.
-template <int R>
-[[gnu::noinline]] void score_rows(const SegmentView& segment, int block, const int8_t* query, const RowTerms* terms,
-                                  float* scores, const uint8_t* levels) {
+// Sums of tokens 16 Half .. 16 Half + 15 of a block.
+template <int Half, int R, class Source>
+[[gnu::noinline]] void score_half(const Source& source, const Cells& cells, const SegmentView& segment, int block,
+                                  const int8_t* query, const RowTerms* terms, float* scores) {
+  const uint8_t* cell = cells.first;
   const int count = segment.count;
-  __m512i high[R][2], low[R][2];
-#pragma GCC unroll 4
+  Sums<R> sums;
+  for (int c = 0; c < count; c += kCellChannels, cell += kVectorCodes * Source::bits) {
+    sums.add(source.template pair<Half>(cell), query + c, 2 * count, count);
+    sums.add(source.template pair<Half + 2>(cell), query + c + kQuad, 2 * count, count);
+  }
+  const int token = block * kBlockTokens + Half * kLaneCount;
+  const __m512 scale = segment.token_scales ? load_f16(segment.token_scales + token) : _mm512_set1_ps(1.0f);
+  const __m512 zero = segment.token_zeros ? load_f16(segment.token_zeros + token) : _mm512_setzero_ps();
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-    for (int s = 0; s < 2; ++s) high[r][s] = low[r][s] = _mm512_setzero_si512();
-  }
-  for (int c = 0; c < count; c += kQuad, levels += kQuad * kVectorCodes) {
-    const __m512i first = load_bytes(levels), second = load_bytes(levels + 64);  // 16 tokens each
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      const __m512i upper = load_quad(query + 2 * r * count + c), lower = load_quad(query + (2 * r + 1) * count + c);
-      high[r][0] = _mm512_dpbusd_epi32(high[r][0], first, upper);
-      high[r][1] = _mm512_dpbusd_epi32(high[r][1], second, upper);
-      low[r][0] = _mm512_dpbusd_epi32(low[r][0], first, lower);
-      low[r][1] = _mm512_dpbusd_epi32(low[r][1], second, lower);
-    }
-  }
-#pragma GCC unroll 2
-  for (int s = 0; s < 2; ++s) {
-    const int token = block * kBlockTokens + s * kLaneCount;
-    const __m512 scale = segment.token_scales ? load_f16(segment.token_scales + token) : _mm512_set1_ps(1.0f);
-    const __m512 zero = segment.token_zeros ? load_f16(segment.token_zeros + token) : _mm512_setzero_ps();
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      float* at = scores + r * kPageTokens + token;
-      __m512 score = _mm512_fmadd_ps(zero, _mm512_set1_ps(terms[r].plain_sum), _mm512_loadu_ps(at));
-      score = _mm512_fmadd_ps(joined(high[r][s], low[r][s], terms[r]),
-                              _mm512_mul_ps(scale, _mm512_set1_ps(terms[r].factor)), score);
-      _mm512_storeu_ps(at, score);
-    }
+    float* at = scores + r * kPageTokens + token;
+    __m512 score = _mm512_fmadd_ps(zero, _mm512_set1_ps(terms[r].plain_sum), _mm512_loadu_ps(at));
+    score = _mm512_fmadd_ps(sums.centered(r, terms[r]), _mm512_mul_ps(scale, _mm512_set1_ps(terms[r].factor)), score);
+    _mm512_storeu_ps(at, score);
   }
 }
 
 void score_block(const SegmentView& segment, int block, const int8_t* query, const RowTerms* terms, int rows,
                  float* scores, uint8_t* levels) {
-  unpack_levels(segment, block, 0, segment.count / kCellChannels, levels, kCellLevels);
-  for (int r = 0; r < rows; r += kRowGroup) {
-    const int8_t* from = query + 2 * r * segment.count;
-    float* to = scores + r * kPageTokens;
-    switch (rows - r) {
-      case 1: score_rows<1>(segment, block, from, terms + r, to, levels); break;
-      case 2: score_rows<2>(segment, block, from, terms + r, to, levels); break;
-      case 3: score_rows<3>(segment, block, from, terms + r, to, levels); break;
-      default: score_rows<kRowGroup>(segment, block, from, terms + r, to, levels); break;
-    }
-  }
+  read_blocks(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
+    in_row_groups(rows, [&](auto group, int r) {
+      constexpr int R = decltype(group)::value;
+      const int8_t* from = query + 2 * r * segment.count;
+      float* to = scores + r * kPageTokens;
+      score_half<0, R>(source, cells, segment, block, from, terms + r, to);
+      score_half<1, R>(source, cells, segment, block, from, terms + r, to);
+    });
+  });
 }
 
 // Channel scales belong to the query: they change with the block, tokens within it share them.
@@ -155,110 +266,64 @@ RowTerms fold_channels(const SegmentView& segment, int block, const float* q, fl
   return row_terms(quantize_row(folded, segment.count, query, query + segment.count), segment, 0.0f);
 }
 
-void score_segment(const SegmentView& segment, int dim, const float* q, int rows, float* scores,
-                   KernelScratch& scratch) {
-  RowTerms terms[kPageTokens];
-  auto* bytes = reinterpret_cast<int8_t*>(scratch.query);
+void score_segment(const SegmentView& segment, int dim, const float* q, int rows, int8_t* query, RowTerms* terms,
+                   float* scores, uint8_t* levels) {
   const bool by_channel = segment.channel_scales[0] != nullptr;
   for (int block = 0; block < kBlocksPerPage; ++block) {
-    if (block == 0 || by_channel) {
-      for (int r = 0; r < rows; ++r) {
-        const float* from = q + r * dim + segment.first;
-        int8_t* query = bytes + 2 * r * segment.count;
-        if (by_channel) {
-          terms[r] = fold_channels(segment, block, from, scores + r * kPageTokens, query);
-          continue;
-        }
-        const float plain_sum = segment.token_zeros ? sum_row(from, segment.count) : 0.0f;
-        terms[r] = row_terms(quantize_row(from, segment.count, query, query + segment.count), segment, plain_sum);
-      }
+    for (int r = 0; by_channel && r < rows; ++r) {
+      terms[r] = fold_channels(segment, block, q + r * dim + segment.first, scores + r * kPageTokens,
+                               query + 2 * r * segment.count);
     }
-    score_block(segment, block, bytes, terms, rows, scores, scratch.levels);
+    score_block(segment, block, query, terms, rows, scores, levels);
   }
 }
 
 // --- weighted sums ---
 
-// A vector of levels holds 8 channels twice, for 4 tokens and for the 4 after them: so does one of weights.
-constexpr int kPairTokens = 8;
-constexpr int kPairBytes = 64;
-
-// What turns the sums of 8 channels into values; null pointers where a codec has no such numbers.
+// What turns the sums of 16 channels into values; null pointers where a codec has no such numbers.
 struct ChannelTerms {
   const uint16_t* scales;
   const uint16_t* zeros;
 };
 
-inline __m256 joined_halves(__m512i high, __m512i low, const RowTerms& terms) {
-  const __m256i upper = _mm256_add_epi32(_mm512_castsi512_si256(high), _mm512_extracti64x4_epi64(high, 1));
-  const __m256i lower = _mm256_add_epi32(_mm512_castsi512_si256(low), _mm512_extracti64x4_epi64(low, 1));
-  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(upper, _mm256_set1_epi32(terms.offset_high))),
-                         _mm256_set1_ps(kHigh),
-                         _mm256_cvtepi32_ps(_mm256_sub_epi32(lower, _mm256_set1_epi32(terms.offset_low))));
+inline __m512 halves_or_one(const uint16_t* halves, __mmask16 lanes) {
+  return halves ? _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, halves)) : _mm512_set1_ps(1.0f);
 }
 
-// weights: [rows][2][pairs][64 bytes], high before low.
-template <int R, int S>
-[[gnu::noinline]] void gather_cells(const uint8_t* levels, int pairs, const int8_t* weights, const RowTerms* terms,
-                                    const ChannelTerms& channels, float* out, int dim) {
-  __m512i high[R][S], low[R][S];
-#pragma GCC unroll 4
+template <class Each>
+inline void each_vector(const Each& each) {
+  each(Constant<0>{});
+  each(Constant<1>{});
+  each(Constant<2>{});
+  each(Constant<3>{});
+  each(Constant<4>{});
+  each(Constant<5>{});
+  each(Constant<6>{});
+  each(Constant<7>{});
+}
+
+// Sums of the channels of two cells that lie `apart` bytes apart, over `blocks` blocks; 0 stands for a cell without
+// another. weights: [rows][2][64 tokens], high before low.
+template <int R, class Source>
+[[gnu::noinline]] void gather_cells(const Source& source, const Cells& cells, ptrdiff_t apart, int blocks,
+                                    const int8_t* weights, const RowTerms* terms, const ChannelTerms& channels,
+                                    float* out, int dim) {
+  const uint8_t* cell = cells.first;
+  Sums<R> sums;
+  for (int b = 0; b < blocks; ++b, cell += cells.stride, weights += kBlockTokens) {
+    each_vector([&](auto v) {
+      constexpr int V = decltype(v)::value;
+      sums.add(source.template twins<V>(cell, apart), weights + V * kQuad, 2 * kPageTokens, kPageTokens);
+    });
+  }
+  const __mmask16 lanes = apart ? __mmask16(0xffff) : __mmask16(0xff);
+  const __m512 scale = halves_or_one(channels.scales, lanes), zero = halves_or_one(channels.zeros, lanes);
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-    for (int s = 0; s < S; ++s) high[r][s] = low[r][s] = _mm512_setzero_si512();
-  }
-  const int half = pairs * kPairBytes;
-  for (int at = 0; at < half; at += kPairBytes) {
-    __m512i x[S];
-#pragma GCC unroll 2
-    for (int s = 0; s < S; ++s) x[s] = load_bytes(levels + s * half + at);
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      const __m512i upper = load_bytes(weights + 2 * r * half + at),
-                    lower = load_bytes(weights + (2 * r + 1) * half + at);
-#pragma GCC unroll 2
-      for (int s = 0; s < S; ++s) {
-        high[r][s] = _mm512_dpbusd_epi32(high[r][s], x[s], upper);
-        low[r][s] = _mm512_dpbusd_epi32(low[r][s], x[s], lower);
-      }
-    }
-  }
-#pragma GCC unroll 2
-  for (int s = 0; s < S; ++s) {
-    const int c = s * kCellChannels;
-    const __m256 scale = channels.scales ? load_f16_8(channels.scales + c) : _mm256_set1_ps(1.0f);
-    const __m256 zero = channels.zeros ? load_f16_8(channels.zeros + c) : _mm256_set1_ps(1.0f);
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      float* at = out + r * dim + c;
-      __m256 value = _mm256_fmadd_ps(zero, _mm256_set1_ps(terms[r].plain_sum), _mm256_loadu_ps(at));
-      value = _mm256_fmadd_ps(joined_halves(high[r][s], low[r][s], terms[r]),
-                              _mm256_mul_ps(scale, _mm256_set1_ps(terms[r].factor)), value);
-      _mm256_storeu_ps(at, value);
-    }
-  }
-}
-
-template <int S>
-void gather_rows(const uint8_t* levels, int pairs, const int8_t* weights, const RowTerms* terms, int rows,
-                 const ChannelTerms& channels, float* out, int dim) {
-  for (int r = 0; r < rows; r += kRowGroup) {
-    const int8_t* from = weights + 2 * r * pairs * kPairBytes;
-    float* to = out + r * dim;
-    switch (rows - r) {
-      case 1: gather_cells<1, S>(levels, pairs, from, terms + r, channels, to, dim); break;
-      case 2: gather_cells<2, S>(levels, pairs, from, terms + r, channels, to, dim); break;
-      case 3: gather_cells<3, S>(levels, pairs, from, terms + r, channels, to, dim); break;
-      default: gather_cells<kRowGroup, S>(levels, pairs, from, terms + r, channels, to, dim); break;
-    }
-  }
-}
-
-// Spreads [tokens] bytes over pairs: 8 lanes of tokens t .. t + 3, 8 of the 4 after them.
-void spread_weights(const int8_t* bytes, int tokens, int8_t* out) {
-  for (int t = 0; t < tokens; t += kPairTokens, out += kPairBytes) {
-    const __m512i pair = _mm512_mask_blend_epi32(0xff00, load_quad(bytes + t), load_quad(bytes + t + kQuad));
-    _mm512_storeu_si512(out, pair);
+    float* at = out + r * dim;
+    __m512 value = _mm512_fmadd_ps(zero, _mm512_set1_ps(terms[r].plain_sum), _mm512_maskz_loadu_ps(lanes, at));
+    value = _mm512_fmadd_ps(sums.centered(r, terms[r]), _mm512_mul_ps(scale, _mm512_set1_ps(terms[r].factor)), value);
+    _mm512_mask_storeu_ps(at, lanes, value);
   }
 }
 
@@ -273,52 +338,52 @@ RowTerms fold_tokens(const SegmentView& segment, int first_block, int blocks, co
   float plain_sum = 0.0f;
   if (segment.token_zeros) plain_sum = dot_f16(weights + first, segment.token_zeros + first, tokens);
   if (segment.channel_zeros[first_block]) plain_sum = sum_row(weights + first, tokens);
-  alignas(64) int8_t high[kPageTokens], low[kPageTokens];
-  const Quantized row = quantize_row(folded, tokens, high, low);
-  spread_weights(high, tokens, out);
-  spread_weights(low, tokens, out + tokens / kPairTokens * kPairBytes);
-  return row_terms(row, segment, plain_sum);
+  return row_terms(quantize_row(folded, tokens, out, out + kPageTokens), segment, plain_sum);
 }
 
 // The blocks of a page share one integer scale and are summed together, unless channel scales tell them apart.
 void gather_segment(const SegmentView& segment, int dim, const float* weights, int rows, float* out,
                     KernelScratch& scratch) {
-  RowTerms terms[kPageTokens];
-  auto* bytes = reinterpret_cast<int8_t*>(scratch.query);
+  RowTerms terms[kMaxRows];
+  auto* bytes = reinterpret_cast<int8_t*>(scratch.weights);
   const int blocks = segment.channel_scales[0] ? 1 : kBlocksPerPage;
-  const int pairs = blocks * kBlockTokens / kPairTokens;
-  const int cells = segment.count / kCellChannels;
-  const int cell_levels = blocks * kCellLevels;
-  const int room = int(sizeof scratch.levels) / cell_levels;
   for (int block = 0; block < kBlocksPerPage; block += blocks) {
     for (int r = 0; r < rows; ++r) {
-      terms[r] = fold_tokens(segment, block, blocks, weights + r * kPageTokens, bytes + 2 * r * pairs * kPairBytes);
+      terms[r] = fold_tokens(segment, block, blocks, weights + r * kPageTokens, bytes + 2 * r * kPageTokens);
     }
-    for (int done = 0; done < cells; done += room) {
-      const int now = cells - done < room ? cells - done : room;
-      for (int b = 0; b < blocks; ++b) {
-        unpack_levels(segment, block + b, done, now, scratch.levels + b * kCellLevels, size_t(cell_levels));
+    const uint16_t *scales = segment.channel_scales[block], *zeros = segment.channel_zeros[block];
+    read_blocks(segment, block, blocks, scratch.levels, [&](const auto& source, Cells cells) {
+      const ptrdiff_t cell_bytes = ptrdiff_t(kVectorCodes) * source.bits;
+      for (int c = 0; c < segment.count; c += 2 * kCellChannels, cells.first += 2 * cell_bytes) {
+        const ChannelTerms channels = {scales ? scales + c : nullptr, zeros ? zeros + c : nullptr};
+        const ptrdiff_t apart = c + kCellChannels < segment.count ? cell_bytes : 0;
+        in_row_groups(rows, [&](auto group, int r) {
+          gather_cells<decltype(group)::value>(source, cells, apart, blocks, bytes + 2 * r * kPageTokens, terms + r,
+                                               channels, out + r * dim + segment.first + c, dim);
+        });
       }
-      for (int cell = 0; cell < now; cell += 2) {
-        const int c = (done + cell) * kCellChannels;
-        const ChannelTerms channels = {segment.channel_scales[block] ? segment.channel_scales[block] + c : nullptr,
-                                       segment.channel_zeros[block] ? segment.channel_zeros[block] + c : nullptr};
-        const uint8_t* levels = scratch.levels + cell * cell_levels;
-        float* to = out + segment.first + c;
-        if (cell + 1 < now) {
-          gather_rows<2>(levels, pairs, bytes, terms, rows, channels, to, dim);
-        } else {
-          gather_rows<1>(levels, pairs, bytes, terms, rows, channels, to, dim);
-        }
-      }
-    }
+    });
   }
 }
 
-// Spread weights of 64 rows of a page fill the scratch exactly.
-static_assert(sizeof KernelScratch::query >= size_t(64) * 2 * (kPageTokens / kPairTokens) * kPairBytes);
-
 }  // namespace
+
+void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch) {
+  const PageView page = view_page(layout);
+  auto* bytes = reinterpret_cast<int8_t*>(scratch.query);
+  for (int s = 0; s < page.segments; ++s) {
+    const SegmentView segment = view_segment(layout, s);
+    if (segment.bits == 16) continue;
+    const int count = segment.count;
+    const float* first = q + segment.first;
+    for (int r = 0; r < rows; ++r) {
+      const float* row = first + r * page.dim;
+      int8_t* to = bytes + 2 * (rows * segment.first + r * count);
+      const Quantized whole = quantize_row(row, count, to, to + count);
+      scratch.terms[s * kMaxRows + r] = row_terms(whole, segment, sum_row(row, count));
+    }
+  }
+}
 
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch) {
@@ -333,7 +398,8 @@ void score_page(const SideLayout& layout, const std::byte* page, const float* q,
       avx2::add_score_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, q + segment.first,
                              view.dim, rows, scores);
     } else {
-      score_segment(segment, view.dim, q, rows, scores, scratch);
+      auto* query = reinterpret_cast<int8_t*>(scratch.query) + 2 * rows * segment.first;
+      score_segment(segment, view.dim, q, rows, query, scratch.terms + s * kMaxRows, scores, scratch.levels);
     }
   }
 }
@@ -343,10 +409,11 @@ void gather_page(const SideLayout& layout, const std::byte* page, const float* w
   const PageView view = view_page(layout, page);
   if (view.mean) {
     for (int r = 0; r < rows; ++r) {
-      const __m256 total = _mm256_set1_ps(sum_row(weights + r * kPageTokens, kPageTokens));
+      const __m512 total = _mm512_set1_ps(sum_row(weights + r * kPageTokens, kPageTokens));
       for (int c = 0; c < view.mean_dim; c += 8) {
         float* at = out + r * view.dim + c;
-        _mm256_storeu_ps(at, _mm256_fmadd_ps(total, load_f16_8(view.mean + c), _mm256_loadu_ps(at)));
+        const __m256 mean = load_f16_8(view.mean + c);
+        _mm256_storeu_ps(at, _mm256_fmadd_ps(_mm512_castps512_ps256(total), mean, _mm256_loadu_ps(at)));
       }
     }
   }

@@ -6,8 +6,7 @@
 
 namespace kvasir {
 
-SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment,
-                         uint16_t (&widened)[kPageTokens]) {
+SegmentView view_segment(const SideLayout& layout, int segment) {
   const SegmentLayout& from = layout.segments[size_t(segment)];
   SegmentView view{};
   view.first = from.first;
@@ -15,12 +14,7 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
   view.bits = from.bits;
   view.half = from.half;
   view.step = 1.0f;
-  if (layout.codec.center && !from.signs) view.mean = layout.means(page) + from.first;
-  if (from.raw()) {
-    view.raw = reinterpret_cast<const uint16_t*>(page + from.codes);
-    return view;
-  }
-  view.codes = page + from.codes;
+  if (from.raw()) return view;
   if (from.trellis) {
     view.trellis = from.trellis;
     view.offset = from.trellis->offset;
@@ -30,6 +24,19 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
     view.offset = from.codebook->offset;
     view.step = from.codebook->step;
   }
+  return view;
+}
+
+SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment,
+                         uint16_t (&widened)[kPageTokens]) {
+  const SegmentLayout& from = layout.segments[size_t(segment)];
+  SegmentView view = view_segment(layout, segment);
+  if (layout.codec.center && !from.signs) view.mean = layout.means(page) + from.first;
+  if (from.raw()) {
+    view.raw = reinterpret_cast<const uint16_t*>(page + from.codes);
+    return view;
+  }
+  view.codes = page + from.codes;
   const bool zeros = layout.codec.has_zero_point();
   if (layout.codec.scale_span == ScaleSpan::token) {
     view.token_scales = layout.token_scales(page, segment);
@@ -49,9 +56,19 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
   return view;
 }
 
+PageView view_page(const SideLayout& layout) {
+  PageView view{};
+  view.side = layout.codec.side;
+  view.dim = layout.mapped_dim();
+  view.segments = int(layout.segments.size());
+  return view;
+}
+
 PageView view_page(const SideLayout& layout, const std::byte* page) {
-  return {layout.codec.side, layout.mapped_dim(), int(layout.segments.size()),
-          layout.codec.center ? layout.means(page) : nullptr, layout.mean_dim()};
+  PageView view = view_page(layout);
+  if (layout.codec.center) view.mean = layout.means(page);
+  view.mean_dim = layout.mean_dim();
+  return view;
 }
 
 }  // namespace kvasir

@@ -33,6 +33,8 @@ struct SegmentView {
 // `widened` takes the token scales where a page holds them in 8 bits; the view points there.
 SegmentView view_segment(const SideLayout& layout, const std::byte* page, int segment,
                          uint16_t (&widened)[kPageTokens]);
+// The same without a page: bits, step and offset, for a query that all pages share.
+SegmentView view_segment(const SideLayout& layout, int segment);
 
 struct PageView {
   Side side;
@@ -42,5 +44,6 @@ struct PageView {
 };
 
 PageView view_page(const SideLayout& layout, const std::byte* page);
+PageView view_page(const SideLayout& layout);  // without a page: side, dim and segments
 
 }  // namespace kvasir

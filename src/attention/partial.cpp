@@ -43,6 +43,13 @@ ChannelMap map_of(const HeadView& view, Side side) {
                     channel_order(layout, view.page(0) + (side == Side::key ? 0 : codecs.key.bytes)));
 }
 
+// Asks for memory that will be read about a page later, into the second level: first-level requests are few and make
+// others wait. Pages lie all over memory, so the processor's own prefetching starts anew in each.
+void fetch(const std::byte* first, size_t bytes) {
+  constexpr size_t kLine = 64;
+  for (size_t i = 0; first && i < bytes; i += kLine) __builtin_prefetch(first + i, 0, 2);
+}
+
 // One pass over a slice.
 class SlicePass {
  public:
@@ -79,14 +86,18 @@ class SlicePass {
       }
     }
     has_mean_ = map.mean() != nullptr;
+    if (few_) kernels_.prepare_query(view.codecs->key, space_.mapped_q.data(), rows_, space_.kernel);
   }
 
-  void page(int index) {
+  // `next` is the page whose turn it is after this one, or -1.
+  void page(int index, int next) {
     const bool kept = index < view_.kept_pages();
     const int64_t first = kept ? 0 : view_.pages_start + int64_t(index - view_.kept_pages()) * kPageTokens;
     if (kept ? kept_hidden(index) : hidden(first, kPageTokens)) return;
     const SideLayout &key = view_.codecs->key, &value = view_.codecs->value;
     const std::byte* bytes = view_.page(index);
+    const std::byte* ahead = next < 0 ? nullptr : view_.page(next);
+    fetch(ahead, key.bytes);
     float* scores = space_.scores.data();
     if (few_) {
       kernels_.score_page(key, bytes, space_.mapped_q.data(), rows_, scores, space_.kernel);
@@ -95,6 +106,7 @@ class SlicePass {
       kernels_.tile_scores(space_.mapped_q.data(), rows_, key.mapped_dim(), space_.tile.data(), scores);
     }
     if (has_mean_) add_mean_scores();
+    if (ahead) fetch(ahead + key.bytes, value.bytes);
     float* out = value.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
     if (kept)
       softmax_kept(index);
@@ -221,7 +233,8 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
   partial.reset(block.tokens * view.layer->group(), view.layer->value_dim, view.codecs->value.mapped_dim());
   SlicePass pass(kernels, view, block, partial);
   if (slice.sink) pass.halves(view.sink_k, view.sink_v, 0, view.sink_tokens);
-  for (int page = slice.first_page; page < slice.last_page; ++page) pass.page(page);
+  for (int page = slice.first_page; page < slice.last_page; ++page)
+    pass.page(page, page + 1 < slice.last_page ? page + 1 : -1);
   if (slice.recent) pass.halves(view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
 }
 

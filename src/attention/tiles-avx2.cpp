@@ -11,7 +11,6 @@ namespace kvasir::avx2 {
 namespace {
 
 constexpr int kLaneCount = 8;
-constexpr int kCellLevels = kVectorCodes * kCellVectors;
 constexpr int kOctets = kBlockTokens / kLaneCount;
 
 // Byte b of each lane minus offset.
@@ -170,7 +169,7 @@ void key_tile(const SideLayout& layout, const std::byte* page, float* kt, Kernel
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
-      unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
+      unpack_levels(segment, block, scratch.levels);
       key_block(segment, block, scratch.levels, kt);
     }
   }
@@ -185,7 +184,7 @@ void value_tile(const SideLayout& layout, const std::byte* page, float* v, Kerne
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
-      unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
+      unpack_levels(segment, block, scratch.levels);
       value_block(segment, block, scratch.levels, v, view.dim);
     }
   }

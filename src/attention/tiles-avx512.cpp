@@ -11,7 +11,6 @@ namespace kvasir::avx512 {
 namespace {
 
 constexpr int kLaneCount = 16;
-constexpr int kCellLevels = kVectorCodes * kCellVectors;
 
 // Byte b of each lane minus offset.
 inline __m512 centered_byte(__m512i levels, int b, __m512i offset) {
@@ -100,7 +99,7 @@ void key_tile(const SideLayout& layout, const std::byte* page, float* kt, Kernel
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
-      unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
+      unpack_levels(segment, block, scratch.levels);
       key_block(segment, block, scratch.levels, kt);
     }
   }
@@ -115,7 +114,7 @@ void value_tile(const SideLayout& layout, const std::byte* page, float* v, Kerne
       continue;
     }
     for (int block = 0; block < kBlocksPerPage; ++block) {
-      unpack_levels(segment, block, 0, segment.count / kCellChannels, scratch.levels, kCellLevels);
+      unpack_levels(segment, block, scratch.levels);
       value_block(segment, block, scratch.levels, v, view.dim);
     }
   }

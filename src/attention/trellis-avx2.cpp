@@ -83,8 +83,7 @@ inline void each_vector(const Each& each) {
 }
 
 template <int Bits, int Mixes>
-void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* before, int cells, uint8_t* out,
-                  size_t stride) {
+void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* before, int cells, uint8_t* out) {
   constexpr int kCodes = Bits == 3 ? 1 : 4 / Bits;
   Tables<Mixes> table;
 #pragma GCC unroll 4
@@ -102,7 +101,7 @@ void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* b
     constexpr int V = decltype(v)::index;
     if constexpr (V >= kCellVectors - Mixes * kCodes) mixed.next(table, group<Bits, V>(before, before));
   });
-  for (int i = 0; i < cells; ++i, cell += kVectorCodes * Bits, out += stride) {
+  for (int i = 0; i < cells; ++i, cell += kVectorCodes * Bits, out += kCellLevels) {
     each_vector([&](auto v) {
       constexpr int V = decltype(v)::index;
       const __m256i hash = mixed.next(table, group<Bits, V>(cell, before));
@@ -117,18 +116,18 @@ void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* b
 
 }  // namespace
 
-void unpack_trellis(const SegmentView& segment, int block, int first_cell, int cells, uint8_t* out, size_t stride) {
-  const int block_cells = segment.count / kCellChannels, index = block * block_cells + first_cell;
-  const int last = (index > 0 ? index : kBlocksPerPage * block_cells) - 1;  // the codes are a circle
+void unpack_trellis(const SegmentView& segment, int block, uint8_t* out) {
+  const int cells = segment.count / kCellChannels, index = block * cells;
+  const int last = (index > 0 ? index : kBlocksPerPage * cells) - 1;  // the codes are a circle
   const auto* codes = reinterpret_cast<const uint8_t*>(segment.codes);
   const ptrdiff_t bytes = ptrdiff_t(kVectorCodes) * segment.bits;
   const uint8_t *cell = codes + index * bytes, *before = codes + last * bytes;
   const TrellisCode& code = *segment.trellis;
   switch (segment.bits) {
-    case 1: return unpack_cells<1, trellis_mixes(1)>(code, cell, before, cells, out, stride);
-    case 2: return unpack_cells<2, trellis_mixes(2)>(code, cell, before, cells, out, stride);
-    case 3: return unpack_cells<3, trellis_mixes(3)>(code, cell, before, cells, out, stride);
-    default: return unpack_cells<4, trellis_mixes(4)>(code, cell, before, cells, out, stride);
+    case 1: return unpack_cells<1, trellis_mixes(1)>(code, cell, before, cells, out);
+    case 2: return unpack_cells<2, trellis_mixes(2)>(code, cell, before, cells, out);
+    case 3: return unpack_cells<3, trellis_mixes(3)>(code, cell, before, cells, out);
+    default: return unpack_cells<4, trellis_mixes(4)>(code, cell, before, cells, out);
   }
 }
 
