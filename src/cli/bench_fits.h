@@ -1,0 +1,23 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the fitted codecs of `bench attention` come from: there is no model, only a layer's shape.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "calibrate/codec_fits.h"
+#include "kvasir/cache.h"
+
+namespace kvasir::cli {
+
+// Calibrated on what the benchmark itself feeds (gaussian_input), from another seed and on 16 tokens a channel.
+std::shared_ptr<const CodecFits> gaussian_fits(const LayerGeometry& layer);
+
+// From what kvasir calibrate wrote: the middle one of its layers that have heads of this size, its heads given out in
+// turn if there are fewer than KV heads asked for. Throws Error invalid_argument if no layer has, and what
+// load_calibration throws.
+std::shared_ptr<const CodecFits> fits_of_file(const std::string& path, const LayerGeometry& layer);
+
+}  // namespace kvasir::cli
