@@ -7,6 +7,7 @@
 #include "cli/attention_run.h"
 #include "cli/effective_config.h"
 #include "cli/ggml_rows.h"
+#include "codec/fitted_map.h"
 
 namespace kvasir::cli {
 namespace {
@@ -54,6 +55,27 @@ std::string AttentionRun::conditions() const {
                                  setup_.copies, setup_.repeat);
   const std::string difference = simd_difference(setup_.options);
   return difference.empty() || setup_.baselines.empty() ? text : text + "\nNote: " + difference;
+}
+
+std::string AttentionRun::fits() const {
+  std::string text;
+  for (size_t m = 0; m < codecs(); ++m) {
+    const Cache& cache = methods_[m].ours->cache();
+    if (!cache.options().fitted) continue;
+    const Json layer = layers_json(cache)[0];
+    for (const char* side : {"k_classes", "v_classes"})
+      if (layer.contains(side))
+        text += fmt::format("{}{} {}",
+                            text.empty()     ? ""
+                            : side[0] == 'k' ? "; "
+                                             : ", ",
+                            side[0] == 'k' ? methods_[m].name + ": keys" : "values", layer[side].get<std::string>());
+  }
+  if (text.empty()) return text;
+  for (const NamedOptions& codec : setup_.codecs)
+    if (codec.options.fitted)
+      return fmt::format("channels x bits of {}; fitted by {}\n", text, codec.options.fitted->description());
+  return text;
 }
 
 Json AttentionRun::figures(size_t m) const {

@@ -24,7 +24,9 @@ constexpr const char* kBaselines = "f16,q8_0,q4_0";
 // Between two visits of the same copy this much else is read, so that nothing of it is left in a processor cache: in a
 // model the weights and the other layers see to that.
 constexpr double kColdBytes = double(128 << 20);
+constexpr int kMostCopies = 1024;  // of few tokens it would take millions
 constexpr int kMicroBatch = 512;
+constexpr int kMostThreads = 512;                  // ggml's own limit
 constexpr int64_t kMostTokens = int64_t(1) << 40;  // far beyond any memory, and products of it still fit
 
 void require(bool holds, const std::string& message) {
@@ -57,6 +59,7 @@ AttentionOptions options_of(const AttentionFlags& flags) {
             fmt::format("--simd takes scalar, avx2 or avx512, got '{}'", flags.simd));
     setenv("KVASIR_SIMD", flags.simd.c_str(), 1);
   }
+  require(flags.threads <= kMostThreads, fmt::format("-t takes up to {} threads, got {}", kMostThreads, flags.threads));
   return AttentionOptions::from_environment(flags.threads);
 }
 
@@ -153,7 +156,7 @@ AttentionSetup attention_setup(const AttentionFlags& flags) {
     bytes += as_argument([&] { return double(plan_size({{setup.layer}}, codec.options, setup.tokens()).total()); }) *
              setup.sequences;
   // What prefill reads it reads for hundreds of queries, and what encode reads was just written in a model too.
-  if (setup.routine == Routine::decode) setup.copies = int(kColdBytes / bytes) + 1;
+  if (setup.routine == Routine::decode) setup.copies = int(std::min(kColdBytes / bytes + 1, double(kMostCopies)));
   require_memory(setup, bytes);
   return setup;
 }

@@ -35,7 +35,8 @@ void bench_decode(const AttentionSetup& setup, bool json) {
     append(row, run.ratio_cells(m));
     rows.push_back(std::move(row));
   }
-  fmt::print("{}\nx: how many times faster than that baseline, median of paired steps (quartiles)\n", text_table(rows));
+  fmt::print("{}\nx: how many times faster than that baseline, median of paired steps (quartiles)\n{}",
+             text_table(rows), run.fits());
 }
 
 }  // namespace kvasir::cli

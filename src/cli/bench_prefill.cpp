@@ -41,8 +41,8 @@ void bench_prefill(const AttentionSetup& setup, bool json) {
   fmt::print(
       "{}\nencoding: the write side alone of the same block on the same cache, as a share of the whole time, of which "
       "it is a part\nx: how many times faster than that baseline, which has the block in its cache before it starts; "
-      "median of paired steps (quartiles)\n",
-      text_table(rows));
+      "median of paired steps (quartiles)\n{}",
+      text_table(rows), run.fits());
 }
 
 }  // namespace kvasir::cli

@@ -23,16 +23,28 @@ constexpr Shape kShapes[] = {{8, 128, "turbo4"},
                              {4, 256, "turbo4"}};
 constexpr int kKvHeads = 2;
 
-std::string shape_text(const Shape& shape) {
-  return fmt::format("G = {}, head dim {}", shape.group, shape.head_dim);
+std::vector<std::string> title_row(const AttentionRun& run) {
+  std::vector<std::string> row = {"shape", "codec", "ns/tok/head", "of stream"};
+  for (const std::string& title : run.ratio_titles()) row.push_back(title);
+  if (run.setup().flags.refcheck) row.push_back("kernel/codec error");
+  return row;
+}
+
+std::vector<std::string> row_of(const AttentionRun& run, const Shape& shape, size_t m) {
+  const AttentionMethod& method = run.methods()[m];
+  std::vector<std::string> row = {fmt::format("G = {}, head dim {}", shape.group, shape.head_dim), method.name,
+                                  fmt::format("{:.2f}", run.ns_per_token(m)),
+                                  fmt::format("{:.0f} %", 100 * run.stream_share(m))};
+  for (const std::string& cell : run.ratio_cells(m)) row.push_back(cell);
+  if (method.errors) row.push_back(fmt::format("{:.2g} %", 100 * method.errors->share()));
+  return row;
 }
 
 }  // namespace
 
 void bench_shapes(const AttentionFlags& flags, bool json) {
-  std::vector<std::string> head = {"shape", "codec", "ns/tok/head"};
   std::vector<std::vector<std::string>> table;
-  std::string conditions;
+  std::string conditions, fits;
   Json results = Json::array();
   for (const Shape& shape : kShapes) {
     AttentionFlags own = flags;
@@ -42,29 +54,23 @@ void bench_shapes(const AttentionFlags& flags, bool json) {
     own.head_dim = shape.head_dim;
     AttentionRun run(attention_setup(own));
     run.time();
-    if (json) results.push_back(run.json());
+    if (json) {
+      results.push_back(run.json());
+      continue;
+    }
     if (table.empty()) {
       conditions = fmt::format("One token attends over {} tokens, {} KV heads; {}", run.setup().tokens(), kKvHeads,
                                run.conditions());
-      for (const std::string& title : run.ratio_titles()) head.push_back(title);
-      for (const std::string& title : run.error_titles()) head.push_back(title);
-      table.push_back(head);
+      table.push_back(title_row(run));
     }
-    for (size_t m = 0; m < run.methods().size(); ++m) {
-      std::vector<std::string> row = {shape_text(shape), run.methods()[m].name,
-                                      fmt::format("{:.2f}", run.ns_per_token(m))};
-      std::vector<std::string> ratios = run.ratio_cells(m);
-      ratios.resize(run.ratio_titles().size());
-      for (const std::string& cell : ratios) row.push_back(cell);
-      for (const std::string& cell : run.error_cells(m)) row.push_back(cell);
-      table.push_back(std::move(row));
-    }
+    fits += run.fits();
+    for (size_t m = 0; m < run.codecs(); ++m) table.push_back(row_of(run, shape, m));
   }
   if (json) return print_json({{"shapes", results}});
   fmt::print(
       "{}\n\n{}\nG: query heads of a KV head; x: how many times faster than that baseline, median of paired "
-      "steps (quartiles)\n",
-      conditions, text_table(table));
+      "steps (quartiles)\n{}",
+      conditions, text_table(table), fits);
 }
 
 }  // namespace kvasir::cli
