@@ -36,7 +36,7 @@ double squared_difference(const A& a, const B& b) {
 
 AttentionRun::AttentionRun(AttentionSetup setup)
     : setup_(std::move(setup)),
-      input_(gaussian_input(setup_.layer, setup_.past, setup_.block, setup_.sequences, 1)),
+      input_(input_of(setup_)),
       times_(0),
       out_(size_t(input_.rows()) * size_t(setup_.layer.heads) * size_t(setup_.layer.value_dim)) {
   for (const NamedOptions& codec : setup_.codecs) {

@@ -83,22 +83,23 @@ std::vector<std::string> baselines_of(const AttentionFlags& flags) {
   return list;
 }
 
-std::vector<NamedOptions> codecs_of(const AttentionFlags& flags, const LayerGeometry& layer) {
+void choose_codecs(AttentionSetup& setup) {
+  const AttentionFlags& flags = setup.flags;
   require(
       flags.cache.sink >= 0 && flags.cache.recent >= 0,
       fmt::format("--sink and --recent take 0 or more tokens, got {} and {}", flags.cache.sink, flags.cache.recent));
-  std::vector<NamedOptions> codecs = parse_codec_list(flags.kv, flags.cache);
+  setup.codecs = parse_codec_list(flags.kv, flags.cache);
   const auto fitted = [](const NamedOptions& codec) { return names_fitted_codec(codec.options); };
-  if (std::ranges::any_of(codecs, fitted)) {
-    const auto fits = flags.calibration.empty() ? gaussian_fits(layer) : fits_of_file(flags.calibration, layer);
-    for (NamedOptions& codec : codecs)
-      if (fitted(codec)) codec.options.fitted = fits;
+  if (std::ranges::any_of(setup.codecs, fitted)) {
+    setup.fits = flags.calibration.empty() ? gaussian_fits(setup.layer) : fits_of_file(flags.calibration, setup.layer);
+    setup.layer.scale = setup.fits->calibration()->layers[0].scale;
+    for (NamedOptions& codec : setup.codecs)
+      if (fitted(codec)) codec.options.fitted = setup.fits;
   } else {
     require(flags.calibration.empty(),
             "--calibration serves codecs that are fitted to a model, and --kv names none: choose spectral3 or another "
             "of them, or leave it out");
   }
-  return codecs;
 }
 
 double bits_of(const std::string& baseline) {
@@ -151,7 +152,7 @@ AttentionSetup attention_setup(const AttentionFlags& flags) {
   double bytes = 0;
   for (const std::string& baseline : setup.baselines) bytes += setup.values() * bits_of(baseline) / 8;
   require_memory(setup, bytes);
-  setup.codecs = codecs_of(flags, setup.layer);
+  choose_codecs(setup);
   for (const NamedOptions& codec : setup.codecs)
     bytes += as_argument([&] { return double(plan_size({{setup.layer}}, codec.options, setup.tokens()).total()); }) *
              setup.sequences;
@@ -159,6 +160,12 @@ AttentionSetup attention_setup(const AttentionFlags& flags) {
   if (setup.routine == Routine::decode) setup.copies = int(std::min(kColdBytes / bytes + 1, double(kMostCopies)));
   require_memory(setup, bytes);
   return setup;
+}
+
+LayerInput input_of(const AttentionSetup& setup) {
+  LayerInput input = gaussian_input(setup.layer, setup.past, setup.block, setup.sequences, 1);
+  if (!setup.flags.calibration.empty()) give_moments(input, setup.fits->calibration()->layers[0]);
+  return input;
 }
 
 std::string simd_text(const AttentionOptions& options) {

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "calibrate/codec_fits.h"
 #include "cli/codec_list.h"
 #include "cli/layer_input.h"
 
@@ -36,6 +38,7 @@ struct AttentionSetup {
   int repeat = 0;
   std::vector<NamedOptions> codecs;    // with their fits
   std::vector<std::string> baselines;  // ggml's types
+  std::shared_ptr<const CodecFits> fits;
 
   int64_t tokens() const { return past + block; }
   // Values that the cache of one step holds: keys and values of all sequences.
@@ -45,6 +48,10 @@ struct AttentionSetup {
 // Sets KVASIR_SIMD for the whole program if a level is asked for. What can't be measured is refused: Error
 // invalid_argument. Default baselines that can't hold heads of this size are left out, with a note.
 AttentionSetup attention_setup(const AttentionFlags& flags);
+
+// What all methods are fed: independent Gaussian values of deviation 1; with --calibration, Gaussian values that have
+// its moments, and are scored by its model's scale.
+LayerInput input_of(const AttentionSetup& setup);
 
 // "avx2" or "reference".
 std::string simd_text(const AttentionOptions& options);

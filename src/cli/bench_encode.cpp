@@ -41,7 +41,7 @@ class EncodeRun {
  public:
   explicit EncodeRun(const AttentionSetup& setup)
       : setup_(setup),
-        input_(gaussian_input(setup.layer, setup.past, setup.block, 1, 1)),
+        input_(input_of(setup)),
         first_(setup.flags.cache.sink),
         last_(packed_boundary(setup.tokens() - 1, first_, setup.flags.cache.recent)),
         times_(0) {

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Cholesky>
 #include <utility>
 #include <vector>
 
 #include "calibrate/window_moments.h"
-#include "cli/layer_input.h"
 #include "kvasir/error.h"
 
 namespace kvasir::cli {
@@ -31,6 +31,24 @@ void add_window(LayerMoments& moments, const LayerGeometry& layer, uint64_t seed
   const HeadsView outputs{out.data(), int64_t(layer.heads) * layer.value_dim, layer.value_dim};
   window.add({input.queries(0), input.keys(0), input.values(0), outputs, kWindowTokens}, 1);
   window.finish(moments, 1);
+}
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using FloatRows = Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
+                             Eigen::OuterStride<Eigen::Dynamic>>;
+
+// L^T with L L^T = sums / count - mean mean^T: rows of white noise times it have that covariance.
+Eigen::MatrixXf root(const std::vector<double>& sums, double count, const Eigen::RowVectorXd& mean) {
+  const Eigen::Index dim = mean.size();
+  Matrix covariance = Eigen::Map<const Matrix>(sums.data(), dim, dim) / count - mean.transpose() * mean;
+  // Directions that were hardly ever seen may come out below zero.
+  covariance.diagonal().array() += 1e-6 * covariance.trace() / double(dim) + 1e-12;
+  return Eigen::MatrixXd(covariance.llt().matrixU()).cast<float>();
+}
+
+void colour(float* first, int64_t rows, int64_t stride, const Eigen::MatrixXf& root, const Eigen::RowVectorXd& mean) {
+  FloatRows values(first, rows, mean.size(), Eigen::OuterStride<Eigen::Dynamic>(stride));
+  values = ((values * root).rowwise() + mean.cast<float>()).eval();
 }
 
 }  // namespace
@@ -68,6 +86,25 @@ std::shared_ptr<const CodecFits> fits_of_file(const std::string& path, const Lay
   calibration.text = fmt::format("{}, layer {} of {}", calibration.text, chosen, calibration.name);
   calibration.layers = {std::move(moments)};
   return std::make_shared<const CodecFits>(std::move(calibration));
+}
+
+void give_moments(LayerInput& input, const LayerMoments& moments) {
+  const LayerGeometry& layer = input.layer;
+  for (int h = 0; h < layer.kv_heads; ++h) {
+    const HeadMoments& head = moments.heads.at(size_t(h));
+    const Eigen::RowVectorXd mean =
+        Eigen::Map<const Eigen::RowVectorXd>(head.key_sum.data(), layer.key_dim) / head.tokens;
+    colour(input.k.data() + int64_t(h) * layer.key_dim, input.tokens(), int64_t(layer.kv_heads) * layer.key_dim,
+           root(head.key, head.tokens, mean), mean);
+    const Eigen::RowVectorXd none = Eigen::RowVectorXd::Zero(layer.value_dim);
+    colour(input.v.data() + int64_t(h) * layer.value_dim, input.tokens(), int64_t(layer.kv_heads) * layer.value_dim,
+           root(head.value, head.tokens, none), none);
+    const Eigen::RowVectorXd zero = Eigen::RowVectorXd::Zero(layer.key_dim);
+    const Eigen::MatrixXf queries = root(head.query, head.queries, zero);
+    for (int g = 0; g < layer.group(); ++g)
+      colour(input.q.data() + (int64_t(h) * layer.group() + g) * layer.key_dim, input.rows(),
+             int64_t(layer.heads) * layer.key_dim, queries, zero);
+  }
 }
 
 }  // namespace kvasir::cli

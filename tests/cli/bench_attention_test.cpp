@@ -185,5 +185,44 @@ TEST(BenchFits, FromAFileOfAnotherModel) {
   }
 }
 
+// Moments of many rows come back: means to 1/sqrt(n), variances to sqrt(2/n) of them, five deviations wide.
+TEST(BenchFits, InputHasTheMoments) {
+  const LayerGeometry layer = layer_of(8, 1);
+  LayerMoments moments(layer);
+  HeadMoments& head = moments.heads[0];
+  head.tokens = 10;
+  head.queries = 20;
+  for (int c = 0; c < 8; ++c) {
+    const auto at = size_t(c) * 9;
+    const double mean = c;
+    head.key_sum[size_t(c)] = 10 * mean;
+    for (int d = 0; d < 8; ++d) head.key[size_t(c * 8 + d)] = 10 * mean * d;
+    head.key[at] += 10 * 4.0;
+    head.value[at] = 10 * 9.0;
+    head.query[at] = 20 * 0.25;
+  }
+  // Channels 0 and 1 of values go together.
+  head.value[1] = head.value[8] = 10 * 8.0;
+  LayerInput input = gaussian_input(layer, 19999, 1, 1, 3);
+  give_moments(input, moments);
+  const double n = 20000;
+  for (int c = 0; c < 8; ++c) {
+    double sum = 0, squares = 0, values = 0, product = 0;
+    for (size_t t = 0; t < 20000; ++t) {
+      const double k = input.k[t * 8 + size_t(c)] - c;
+      sum += k;
+      squares += k * k;
+      const double v = input.v[t * 8 + size_t(c)];
+      values += v * v;
+      product += v * double(input.v[t * 8]);
+    }
+    EXPECT_NEAR(sum / n, 0, 5 * 2 / std::sqrt(n)) << c;
+    EXPECT_NEAR(squares / n, 4, 5 * 4 * std::sqrt(2 / n)) << c;
+    EXPECT_NEAR(values / n, 9, 5 * 9 * std::sqrt(2 / n)) << c;
+    EXPECT_NEAR(product / n, c == 0 ? 9 : c == 1 ? 8 : 0, 5 * 9 * std::sqrt(2 / n)) << c;
+  }
+  for (const float q : input.q) EXPECT_LT(std::abs(q), 5 * 0.5f);
+}
+
 }  // namespace
 }  // namespace kvasir::cli::test
