@@ -7,7 +7,6 @@
 #include "cli/attention_run.h"
 #include "cli/effective_config.h"
 #include "cli/ggml_rows.h"
-#include "codec/fitted_map.h"
 
 namespace kvasir::cli {
 namespace {
@@ -63,19 +62,14 @@ std::string AttentionRun::fits() const {
     const Cache& cache = methods_[m].ours->cache();
     if (!cache.options().fitted) continue;
     const Json layer = layers_json(cache)[0];
-    for (const char* side : {"k_classes", "v_classes"})
-      if (layer.contains(side))
-        text += fmt::format("{}{} {}",
-                            text.empty()     ? ""
-                            : side[0] == 'k' ? "; "
-                                             : ", ",
-                            side[0] == 'k' ? methods_[m].name + ": keys" : "values", layer[side].get<std::string>());
+    std::string sides;
+    if (layer.contains("k_classes")) sides += " keys " + layer["k_classes"].get<std::string>();
+    if (layer.contains("v_classes"))
+      sides += std::string(sides.empty() ? "" : ",") + " values " + layer["v_classes"].get<std::string>();
+    text += fmt::format("{}:{}\n", methods_[m].name, sides);
   }
   if (text.empty()) return text;
-  for (const NamedOptions& codec : setup_.codecs)
-    if (codec.options.fitted)
-      return fmt::format("channels x bits of {}; fitted by {}\n", text, codec.options.fitted->description());
-  return text;
+  return fmt::format("Channels x bits, fitted by {}:\n{}", setup_.fits->description(), text);
 }
 
 Json AttentionRun::figures(size_t m) const {
@@ -107,6 +101,7 @@ Json AttentionRun::json() const {
   Json codec_figures, baselines = Json::object();
   for (size_t m = 0; m < codecs(); ++m) {
     Json json = figures(m);
+    json["layer"] = layers_json(methods_[m].ours->cache())[0];
     json["effective"] =
         effective_json(methods_[m].ours->cache(), setup_.tokens(), setup_.block, setup_.options.threads);
     for (const char* name : {"ggml-f16", "ggml-q8_0", "ggml-q4_0"}) json["ratio"][name] = nullptr;

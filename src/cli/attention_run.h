@@ -64,7 +64,7 @@ class AttentionRun {
   std::vector<std::string> ratio_cells(size_t method) const;
   // Instruction sets, bandwidth, copies, rounds.
   std::string conditions() const;
-  // What the fitted codecs became, a line of it; empty if there are none.
+  // What the fitted codecs became, a line each; empty if there are none.
   std::string fits() const;
   // Everything, the first codec at the top level.
   Json json() const;

@@ -36,8 +36,6 @@ void add_bench_attention(CLI::App& bench) {
   std::vector<CLI::Option*> of_one_shape = {
       command->add_option("--routine", flags->routine, "decode, prefill or encode")->capture_default_str(),
       command->add_option("--kv,--codec", flags->kv, "codecs A,B,... (K/V for a pair)")->capture_default_str(),
-      command->add_option("--calibration", flags->calibration,
-                          "what kvasir calibrate wrote, for fitted codecs; else they are fitted to Gaussian values"),
       command->add_option("--heads", flags->heads, "query heads")->capture_default_str(),
       command->add_option("--kv-heads", flags->kv_heads, "KV heads")->capture_default_str(),
       command->add_option("--head-dim", flags->head_dim, "channels of a head")->capture_default_str(),
@@ -47,6 +45,8 @@ void add_bench_attention(CLI::App& bench) {
       ->add_option("--tokens", flags->tokens,
                    "decode: tokens in the cache, the new one included; prefill: before the block; encode: all")
       ->capture_default_str();
+  command->add_option("--calibration", flags->calibration,
+                      "what kvasir calibrate wrote, for fitted codecs; else they are fitted to Gaussian values");
   command->add_option("--sink", flags->cache.sink, "first tokens kept in 16 bits")->capture_default_str();
   command->add_option("--recent", flags->cache.recent, "last tokens kept in 16 bits")->capture_default_str();
   command->add_option("-t,--threads", flags->threads, "threads")->capture_default_str();
@@ -57,8 +57,9 @@ void add_bench_attention(CLI::App& bench) {
                     "compare with double precision first (the default); --no-refcheck for what is large");
   command->add_flag("--no-protect", switches->no_protect, "leave out the codec's default protections");
   command->add_flag("--json", switches->json, "print one JSON object");
-  CLI::Option* shapes = command->add_flag("--shapes", switches->shapes,
-                                          "decode over several shapes and codecs, as in docs/results/speed.md");
+  CLI::Option* shapes =
+      command->add_flag("--shapes", switches->shapes,
+                        "decode over several shapes and codecs; --calibration serves those of head dim 128");
   for (CLI::Option* option : of_one_shape) shapes->excludes(option);
   command->callback([flags, switches] { bench_attention(*flags, *switches); });
 }

@@ -14,7 +14,7 @@ void bench_decode(const AttentionSetup& setup, bool json);
 void bench_prefill(const AttentionSetup& setup, bool json);
 // Keys and values on their way into pages.
 void bench_encode(const AttentionSetup& setup, bool json);
-// Decode over the shapes of the documentation's table: everything but the shape comes from `flags`.
+// Decode over several shapes and codecs: everything else comes from `flags`.
 void bench_shapes(const AttentionFlags& flags, bool json);
 
 }  // namespace kvasir::cli
