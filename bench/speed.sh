@@ -12,6 +12,15 @@ threads=${2:-2}
 
 section() { printf '\n## %s\n\n$ kvasir %s\n' "$1" "$2"; }
 
+section 'Attention: shapes and codecs' 'bench attention --shapes'
+"$program" bench attention --shapes
+for routine in prefill encode; do
+  command="bench attention --routine $routine --kv turbo4,spectral3 -t $threads"
+  section "$routine" "$command"
+  # shellcheck disable=SC2086
+  "$program" $command
+done
+
 codecs=turbo4,turbo3,turbo2,kivi4,q8,f16
 while read -r name heads kv_heads dim; do
   command="bench attention --kv $codecs --heads $heads --kv-heads $kv_heads --head-dim $dim --tokens 8192 -t 1"

@@ -3,110 +3,98 @@
 #include "cli/filled_cache.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "attention/append.h"
-#include "base/random.h"
+#include "base/parallel.h"
 #include "kvasir/error.h"
 
 namespace kvasir::cli {
 namespace {
 
-constexpr int kChunkTokens = 1024;  // bounds the rows that a long append holds side by side
-
-HeadsView view(const std::vector<float>& values, int64_t heads, int64_t dim, int64_t first_token) {
-  return {values.data() + first_token * heads * dim, heads * dim, dim};
-}
+constexpr int kFillTokens = 1024;  // bounds the rows that a long append holds side by side
 
 }  // namespace
 
-LayerInput gaussian_input(const LayerGeometry& layer, int64_t tokens, uint64_t seed) {
-  LayerInput input{layer, tokens, {}, {}, {}};
-  SplitMix random(seed);
-  const auto fill = [&](std::vector<float>& values, int64_t count) {
-    values.resize(size_t(count));
-    std::ranges::generate(values, [&] { return float(random.normal()); });
-  };
-  fill(input.k, tokens * layer.kv_heads * layer.key_dim);
-  fill(input.v, tokens * layer.kv_heads * layer.value_dim);
-  fill(input.q, int64_t(layer.heads) * layer.key_dim);
-  return input;
+void append_rows(Cache& cache, SequenceId sequence, const HeadsView& k, const HeadsView& v, int count, int threads) {
+  const int heads = cache.geometry().layers[0].kv_heads;
+  SpanAppend append(cache.impl(), 0, {sequence, 0, count});
+  for (int head = 0; head < heads; ++head) append.gather(head, k, v);
+  parallel_for(heads * append.new_pages(), threads, [&](int i, int) { append.pack(i % heads, i / heads); });
+  for (int head = 0; head < heads; ++head) append.settle(head, k, v);
+  append.commit();
 }
 
-std::vector<double> exact_attention(const LayerInput& input) {
-  const LayerGeometry& layer = input.layer;
-  std::vector<double> out(size_t(layer.heads) * size_t(layer.value_dim), 0.0),
-      weights(static_cast<size_t>(input.tokens));
-  for (int head = 0; head < layer.heads; ++head) {
-    const int kv_head = head / layer.group();
-    const float* q = input.q.data() + int64_t(head) * layer.key_dim;
-    double most = -INFINITY, sum = 0.0;
-    for (int64_t t = 0; t < input.tokens; ++t) {
-      const float* k = input.k.data() + (t * layer.kv_heads + kv_head) * layer.key_dim;
-      double score = 0.0;
-      for (int c = 0; c < layer.key_dim; ++c) score += double(q[c]) * double(k[c]);
-      weights[size_t(t)] = layer.scale * score;
-      most = std::max(most, weights[size_t(t)]);
-    }
-    double* o = out.data() + int64_t(head) * layer.value_dim;
-    for (int64_t t = 0; t < input.tokens; ++t) {
-      const float* v = input.v.data() + (t * layer.kv_heads + kv_head) * layer.value_dim;
-      const double weight = std::exp(weights[size_t(t)] - most);
-      sum += weight;
-      for (int c = 0; c < layer.value_dim; ++c) o[c] += weight * double(v[c]);
-    }
-    for (int c = 0; c < layer.value_dim; ++c) o[c] /= sum;
-  }
-  return out;
+void append_tokens(Cache& cache, SequenceId sequence, const LayerInput& input, int64_t first, int64_t last, int block,
+                   int threads) {
+  for (; first < last; first += block)
+    append_rows(cache, sequence, input.keys(first), input.values(first), int(std::min<int64_t>(block, last - first)),
+                threads);
 }
 
 FilledCache::FilledCache(const LayerInput& input, const CacheOptions& options, int copies)
     : input_(input), cache_(Geometry{{input.layer}}, options) {
-  const LayerGeometry& layer = input.layer;
-  const int64_t tokens = input.tokens - 1;
-  for (int i = 0; i < copies; ++i) {
-    const SequenceId sequence = cache_.create();
-    for (int64_t first = 0; first < tokens; first += kChunkTokens) {
-      const HeadsView k = view(input.k, layer.kv_heads, layer.key_dim, first);
-      const HeadsView v = view(input.v, layer.kv_heads, layer.value_dim, first);
-      // attend() would spend minutes on queries that nobody asks for.
-      SpanAppend append(cache_.impl(), 0, {sequence, 0, int(std::min<int64_t>(kChunkTokens, tokens - first))});
-      for (int head = 0; head < layer.kv_heads; ++head) {
-        append.gather(head, k, v);
-        for (int page = 0; page < append.new_pages(); ++page) append.pack(head, page);
-        append.settle(head, k, v);
-      }
-      append.commit();
-    }
-    sequences_.push_back(sequence);
+  if (input.batch > 1 && input.block > 1)
+    throw Error(ErrorCode::internal, "the bench's sequences append a block each only where there is one of them");
+  for (int i = 0; i < copies * input.batch; ++i) {
+    sequences_.push_back(cache_.create());
+    append_tokens(cache_, sequences_.back(), input, 0, input.past, kFillTokens, 1);
   }
 }
 
-void FilledCache::attend_last(SequenceId sequence, std::span<float> out, const AttentionOptions& options) {
-  const LayerGeometry& layer = input_.layer;
-  const SequenceSpan span{sequence, 0, 1};
-  attend(cache_, 0, view(input_.q, layer.heads, layer.key_dim, 0),
-         view(input_.k, layer.kv_heads, layer.key_dim, input_.tokens - 1),
-         view(input_.v, layer.kv_heads, layer.value_dim, input_.tokens - 1), {&span, 1}, out.data(), options);
+std::span<const SequenceId> FilledCache::sequences(int copy) const {
+  return std::span(sequences_).subspan(size_t(copy) * size_t(input_.batch), size_t(input_.batch));
 }
 
-void FilledCache::step(int copy, std::span<float> out, const AttentionOptions& options) {
-  attend_last(sequences_[size_t(copy)], out, options);
+// A block crosses page boundaries, and what was packed can't be unpacked: it enters a fork. One token can be taken
+// back, and then the windows aren't copied, which would warm the processor's caches for them.
+void FilledCache::prepare(int copy) {
+  spans_.clear();
+  for (const SequenceId sequence : sequences(copy))
+    spans_.push_back({input_.block > 1 ? cache_.fork(sequence) : sequence, int(spans_.size()), input_.block});
 }
 
 void FilledCache::undo(int copy) {
-  if (cache_.truncate(sequences_[size_t(copy)], input_.tokens - 1) != input_.tokens - 1)
-    throw Error(ErrorCode::internal, "a decode step over the bench's cache can't be undone");
+  if (input_.block > 1) {
+    for (const SequenceSpan& span : spans_) cache_.remove(span.sequence);
+  } else {
+    for (const SequenceId sequence : sequences(copy))
+      if (cache_.truncate(sequence, input_.past) != input_.past)
+        throw Error(ErrorCode::internal, "a decode step over the bench's cache can't be undone");
+  }
+  spans_.clear();
 }
 
-std::vector<float> FilledCache::reference(int copy, const AttentionOptions& options) {
+void FilledCache::step(std::span<float> out, const AttentionOptions& options) {
+  HeadsView k = input_.keys(input_.past), v = input_.values(input_.past);
+  if (input_.batch > 1) k.token_stride = v.token_stride = 0;  // the same token for all
+  attend(cache_, 0, input_.queries(0), k, v, spans_, out.data(), options);
+}
+
+void FilledCache::append(int threads) {
+  for (const SequenceSpan& span : spans_)
+    append_rows(cache_, span.sequence, input_.keys(input_.past), input_.values(input_.past), span.count, threads);
+}
+
+// Attending is by row what it is by block (kvasir/cache.h: the packed boundary is a function of position), so a row can
+// be asked for alone behind what comes before it.
+std::vector<float> FilledCache::reference(int sequence, int row, const AttentionOptions& options) {
   AttentionOptions doubles = options;
   doubles.reference = true;
-  const SequenceId twin = cache_.fork(sequences_[size_t(copy)]);
+  const int64_t position = input_.past + row;
+  const SequenceId twin = cache_.fork(sequences(0)[size_t(sequence)]);
+  append_tokens(cache_, twin, input_, input_.past, position, kFillTokens, options.threads);
   std::vector<float> out(size_t(input_.layer.heads) * size_t(input_.layer.value_dim));
-  attend_last(twin, out, doubles);
+  const SequenceSpan span{twin, 0, 1};
+  attend(cache_, 0, input_.queries(int64_t(sequence) * input_.block + row), input_.keys(position),
+         input_.values(position), {&span, 1}, out.data(), doubles);
   cache_.remove(twin);
   return out;
+}
+
+size_t FilledCache::bytes() const {
+  size_t sum = 0;
+  for (const SequenceId sequence : sequences(0)) sum += cache_.size(sequence).total();
+  return sum;
 }
 
 }  // namespace kvasir::cli

@@ -1,52 +1,51 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our side of `bench attention`: one layer's cache, filled without attending, and single decode steps over it.
+// Our side of `bench attention`: one layer's cache, filled without attending, and single steps over it.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "cli/layer_input.h"
 #include "kvasir/attention.h"
 #include "kvasir/cache.h"
 
 namespace kvasir::cli {
 
-// One layer's input for `tokens` tokens and one query, [tokens, kv_heads, dim] and [heads, dim].
-struct LayerInput {
-  LayerGeometry layer;
-  int64_t tokens = 0;
-  std::vector<float> k, v, q;
-};
-
-// Independent Gaussian values of deviation 1.
-LayerInput gaussian_input(const LayerGeometry& layer, int64_t tokens, uint64_t seed);
-
-// Attention of the query over all tokens in plain doubles: what every method approximates. [heads, value_dim].
-std::vector<double> exact_attention(const LayerInput& input);
+// The write side of attend() alone, on layer 0: `count` rows enter the windows, pages that fill up are packed.
+void append_rows(Cache& cache, SequenceId sequence, const HeadsView& k, const HeadsView& v, int count, int threads);
+// All of [first, last) of `input`, at most `block` tokens at a time.
+void append_tokens(Cache& cache, SequenceId sequence, const LayerInput& input, int64_t first, int64_t last, int block,
+                   int threads);
 
 class FilledCache {
  public:
-  // `copies` sequences that hold all tokens of `input` but the last, each encoded into pages of its own.
+  // `copies` times the `batch` sequences of `input` with its past, each encoded into pages of its own.
   FilledCache(const LayerInput& input, const CacheOptions& options, int copies);
 
-  // One decode step: the last token enters the cache of that copy and the query attends over all. The cache keeps it
-  // until `undo`.
-  void step(int copy, std::span<float> out, const AttentionOptions& options);
+  // Around every step or append of a copy; not part of what is timed.
+  void prepare(int copy);
   void undo(int copy);
-  // The double-precision path over the same pages; leaves the copy as it was.
-  std::vector<float> reference(int copy, const AttentionOptions& options);
+  // The step itself: out [batch, block, heads, value_dim].
+  void step(std::span<float> out, const AttentionOptions& options);
+  // Only what the step does before it attends: encoding, of one sequence after the other.
+  void append(int threads);
+
+  // Output row `row` of sequence `sequence` by the double-precision path over the same pages, [heads, value_dim];
+  // leaves the cache as it was.
+  std::vector<float> reference(int sequence, int row, const AttentionOptions& options);
 
   const Cache& cache() const { return cache_; }
-  size_t bytes() { return cache_.size(sequences_[0]).total(); }  // of one copy
+  size_t bytes() const;  // of the sequences of one copy
 
  private:
-  void attend_last(SequenceId sequence, std::span<float> out, const AttentionOptions& options);
+  std::span<const SequenceId> sequences(int copy) const;
 
   const LayerInput& input_;
   Cache cache_;
-  std::vector<SequenceId> sequences_;
+  std::vector<SequenceId> sequences_;  // [copy, batch]
+  std::vector<SequenceSpan> spans_;    // of the step that was prepared
 };
 
 }  // namespace kvasir::cli

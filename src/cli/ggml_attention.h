@@ -5,28 +5,27 @@
 // `bench attention`.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
-#include "kvasir/cache.h"
+#include "cli/layer_input.h"
 
 namespace kvasir::cli {
 
 class GgmlAttention {
  public:
-  // `copies` caches of the type `type` ("f16", "q8_0", "q4_0"), each holding the same k and v [tokens, kv_heads, dim]
-  // in memory of its own. Throws Error unsupported if heads aren't whole blocks of the type.
-  GgmlAttention(const std::string& type, const LayerGeometry& layer, int64_t tokens, std::span<const float> k,
-                std::span<const float> v, int copies, int threads);
+  // `copies` caches of the type `type` ("f16", "q8_0", "q4_0"), each holding the tokens of `input`, the new ones
+  // included, once for each sequence, in memory of its own. A block of several queries gets a causal mask in f16, as
+  // llama.cpp passes one; a single query gets none, which is a little kind to the baseline. So is leaving out the
+  // rotation that llama.cpp does around quantized caches, and the time that filling the cache takes.
+  // Throws Error: unsupported if heads aren't whole blocks of the type, out_of_memory.
+  GgmlAttention(const std::string& type, const LayerInput& input, int copies, int threads);
   ~GgmlAttention();
 
-  // Sets the query of copy `copy`, [heads, dim]; not part of what is timed.
-  void set_query(int copy, std::span<const float> q);
-  // One decode step of attention: computes the graph of that copy.
+  // One step of attention: computes the graph of that copy.
   void run(int copy);
-  // Its result, [heads, dim].
+  // Its result, [batch, block, heads, value_dim].
   std::span<const float> output(int copy) const;
 
   size_t bytes() const;  // K and V of one copy

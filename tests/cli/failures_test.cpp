@@ -155,6 +155,36 @@ TEST_F(Failures, TunedFiles) {
   expect_failure(plan("other.json", {"-ctk", "q8"}), 2, {"-ctk"});
 }
 
+TEST_F(Failures, AttentionBench) {
+  const auto with = [](Arguments more) {
+    more.insert(more.begin(), {"bench", "attention"});
+    return more;
+  };
+  expect_failure(with({"--routine", "dance"}), 2, {"--routine", "decode", "prefill", "encode", "dance"});
+  for (const char* routine : {"decode", "prefill", "encode"})
+    expect_failure(with({"--routine", routine, "--batch", "0"}), 2, {"--batch", "1 or more"});
+  expect_failure(with({"--heads", "3"}), 2, {"--heads", "--kv-heads"});
+  expect_failure(with({"--head-dim", "600"}), 2, {"--head-dim", "512"});
+  expect_failure(with({"--head-dim", "13", "--baselines", "f16"}), 2, {"turbo4", "13", "multiples of 8"});
+  expect_failure(with({"--head-dim", "96", "--kv", "oscar2"}), 2, {"oscar2", "96", "power of two"});
+  expect_failure(with({"--head-dim", "72", "--baselines", "f16,q4_0"}), 2, {"q4_0", "72", "--baselines"});
+  expect_failure(with({"--baselines", "q9"}), 2, {"--baselines", "q8_0", "none", "q9"});
+  expect_failure(with({"--baselines", "f16,f16"}), 2, {"--baselines", "f16", "twice"});
+  expect_failure(with({"--simd", "neon"}), 2, {"--simd", "avx2", "neon"});
+  expect_failure(with({"--tokens", "1"}), 2, {"--tokens"});
+  expect_failure(with({"--tokens", "1000000000000"}), 2, {"MiB", "fewer --tokens"});
+  expect_failure(with({"--batch", "2000000000"}), 2, {"MiB", "--batch"});
+  expect_failure(with({"-t", "0"}), 2, {"-t"});
+  expect_failure(with({"-t", "1000"}), 2, {"-t", "512"});
+  expect_failure(with({"--repeat", "0"}), 2, {"--repeat"});
+  expect_failure(with({"--recent", "-1"}), 2, {"--recent"});
+  expect_failure(with({"--routine", "encode", "--tokens", "100"}), 2, {"100", "--recent", "more --tokens"});
+  expect_failure(with({"--kv", "turbo9"}), 2, {"turbo9"});
+  expect_failure(with({"--kv", "turbo4", "--calibration", file("c")}), 2, {"--calibration", "spectral3"});
+  expect_failure(with({"--kv", "spectral3", "--calibration", file("absent")}), 1, {"absent"});
+  expect_failure(with({"--shapes", "--kv", "turbo4"}), 2, {"--shapes", "--kv"});
+}
+
 TEST_F(Failures, Files) {
   std::ifstream source(tiny(), std::ios::binary);
   const std::string whole(std::istreambuf_iterator<char>(source), {});
