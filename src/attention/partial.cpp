@@ -43,12 +43,74 @@ ChannelMap map_of(const HeadView& view, Side side) {
                     channel_order(layout, view.page(0) + (side == Side::key ? 0 : codecs.key.bytes)));
 }
 
-// Asks for memory that will be read about a page later, into the second level: first-level requests are few and make
-// others wait. Pages lie all over memory, so the processor's own prefetching starts anew in each.
+// A page, or up to 64 tokens of a window.
+struct Piece {
+  int page = -1;  // -1: of a window
+  int tokens = kPageTokens;
+  int64_t first = 0;  // position; kept pages have one for each token
+  const std::byte *k = nullptr, *v = nullptr;
+  size_t k_bytes = 0, v_bytes = 0;
+};
+
+// Asks for memory that will be read a piece later, into the second level: first-level requests are few and make others
+// wait. Pieces lie all over memory, so the processor's own prefetching starts anew in each.
 void fetch(const std::byte* first, size_t bytes) {
   constexpr size_t kLine = 64;
-  for (size_t i = 0; first && i < bytes; i += kLine) __builtin_prefetch(first + i, 0, 2);
+  for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(first + i, 0, 2);
 }
+
+// What of a slice any query of the block sees, in order.
+class Pieces {
+ public:
+  Pieces(const HeadView& view, const QueryBlock& block, const Slice& slice, std::vector<Piece>& pieces)
+      : view_(view), block_(block), pieces_(pieces) {
+    pieces_.clear();
+    if (slice.sink) window(view.sink_k, view.sink_v, 0, view.sink_tokens);
+    for (int page = slice.first_page; page < slice.last_page; ++page) add_page(page);
+    if (slice.recent) window(view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
+  }
+
+ private:
+  bool hidden(int64_t first, int tokens) const {
+    return first > block_.position + block_.tokens - 1 ||
+           first + tokens <= first_visible(*view_.layer, block_.position);
+  }
+
+  void window(const uint16_t* k, const uint16_t* v, int64_t first, int64_t count) {
+    const size_t k_row = size_t(view_.layer->key_dim) * sizeof *k, v_row = size_t(view_.layer->value_dim) * sizeof *v;
+    for (int64_t done = 0; done < count; done += kPageTokens) {
+      const int tokens = int(std::min<int64_t>(kPageTokens, count - done));
+      if (hidden(first + done, tokens)) continue;
+      pieces_.push_back({-1, tokens, first + done, reinterpret_cast<const std::byte*>(k) + size_t(done) * k_row,
+                         reinterpret_cast<const std::byte*>(v) + size_t(done) * v_row, size_t(tokens) * k_row,
+                         size_t(tokens) * v_row});
+    }
+  }
+
+  void add_page(int page) {
+    const SideLayout &key = view_.codecs->key, &value = view_.codecs->value;
+    Piece piece;
+    piece.page = page;
+    if (page < view_.kept_pages()) {
+      // Kept tokens lie before every query that reads them, so only a sliding window hides any.
+      const KeptTokens& kept = *view_.kept;
+      const int32_t last = kept.positions[size_t(page) * kPageTokens + size_t(kept.tokens_of(page)) - 1];
+      if (last < first_visible(*view_.layer, block_.position)) return;
+    } else {
+      piece.first = view_.pages_start + int64_t(page - view_.kept_pages()) * kPageTokens;
+      if (hidden(piece.first, kPageTokens)) return;
+    }
+    piece.k = view_.page(page);
+    piece.v = piece.k + key.bytes;
+    piece.k_bytes = key.bytes;
+    piece.v_bytes = value.bytes;
+    pieces_.push_back(piece);
+  }
+
+  const HeadView& view_;
+  const QueryBlock& block_;
+  std::vector<Piece>& pieces_;
+};
 
 // One pass over a slice.
 class SlicePass {
@@ -89,47 +151,67 @@ class SlicePass {
     if (few_) kernels_.prepare_query(view.codecs->key, space_.mapped_q.data(), rows_, space_.kernel);
   }
 
-  // `next` is the page whose turn it is after this one, or -1.
-  void page(int index, int next) {
-    const bool kept = index < view_.kept_pages();
-    const int64_t first = kept ? 0 : view_.pages_start + int64_t(index - view_.kept_pages()) * kPageTokens;
-    if (kept ? kept_hidden(index) : hidden(first, kPageTokens)) return;
-    const SideLayout &key = view_.codecs->key, &value = view_.codecs->value;
-    const std::byte* bytes = view_.page(index);
-    const std::byte* ahead = next < 0 ? nullptr : view_.page(next);
-    fetch(ahead, key.bytes);
+  // `next`: whose turn it is after this one, null for the last.
+  void read(const Piece& piece, const Piece* next) {
     float* scores = space_.scores.data();
-    if (few_) {
-      kernels_.score_page(key, bytes, space_.mapped_q.data(), rows_, scores, space_.kernel);
-    } else {
-      kernels_.key_tile(key, bytes, space_.tile.data(), space_.kernel);
-      kernels_.tile_scores(space_.mapped_q.data(), rows_, key.mapped_dim(), space_.tile.data(), scores);
-    }
-    if (has_mean_) add_mean_scores();
-    if (ahead) fetch(ahead + key.bytes, value.bytes);
-    float* out = value.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
-    if (kept)
-      softmax_kept(index);
+    if (next) fetch(next->k, next->k_bytes);
+    if (piece.page < 0)
+      score_window(piece, scores);
     else
-      softmax(first, kPageTokens);
-    if (few_) {
-      kernels_.gather_page(value, bytes + key.bytes, scores, rows_, out, space_.kernel);
-    } else {
-      kernels_.value_tile(value, bytes + key.bytes, space_.tile.data(), space_.kernel);
-      kernels_.tile_gather(scores, rows_, kPageTokens, space_.tile.data(), value.mapped_dim(), out);
-    }
-  }
-
-  void halves(const uint16_t* k, const uint16_t* v, int64_t first, int64_t count) {
-    for (int64_t done = 0; done < count; done += kPageTokens) {
-      const int tokens = int(std::min<int64_t>(kPageTokens, count - done));
-      chunk(k + done * layer_.key_dim, v + done * layer_.value_dim, first + done, tokens);
-    }
+      score_page(piece, scores);
+    if (next) fetch(next->v, next->v_bytes);
+    const bool kept = 0 <= piece.page && piece.page < view_.kept_pages();
+    const bool counts = kept ? softmax_kept(piece.page) : softmax(piece.first, piece.tokens);
+    if (!counts) return;
+    if (piece.page < 0)
+      gather_window(piece, scores);
+    else
+      gather_page(piece, scores);
   }
 
  private:
-  bool hidden(int64_t first, int tokens) const {
-    return first > block_.position + block_.tokens - 1 || first + tokens <= first_visible(layer_, block_.position);
+  void score_page(const Piece& piece, float* scores) {
+    const SideLayout& layout = view_.codecs->key;
+    if (few_) {
+      kernels_.score_page(layout, piece.k, space_.mapped_q.data(), rows_, scores, space_.kernel);
+    } else {
+      kernels_.key_tile(layout, piece.k, space_.tile.data(), space_.kernel);
+      kernels_.tile_scores(space_.mapped_q.data(), rows_, layout.mapped_dim(), space_.tile.data(), scores);
+    }
+    if (has_mean_) add_mean_scores();
+  }
+
+  void gather_page(const Piece& piece, const float* weights) {
+    const SideLayout& layout = view_.codecs->value;
+    float* out = layout.codec.map == MapKind::identity ? partial_.raw.data() : partial_.mapped.data();
+    if (few_) {
+      kernels_.gather_page(layout, piece.v, weights, rows_, out, space_.kernel);
+    } else {
+      kernels_.value_tile(layout, piece.v, space_.tile.data(), space_.kernel);
+      kernels_.tile_gather(weights, rows_, kPageTokens, space_.tile.data(), layout.mapped_dim(), out);
+    }
+  }
+
+  void score_window(const Piece& piece, float* scores) {
+    const HalfKind kind = view_.codecs->key_window();
+    const auto* k = reinterpret_cast<const uint16_t*>(piece.k);
+    if (few_) {
+      kernels_.score_halves(kind, k, piece.tokens, layer_.key_dim, space_.q.data(), rows_, scores);
+    } else {
+      kernels_.key_tile_halves(kind, k, piece.tokens, layer_.key_dim, space_.tile.data());
+      kernels_.tile_scores(space_.q.data(), rows_, layer_.key_dim, space_.tile.data(), scores);
+    }
+  }
+
+  void gather_window(const Piece& piece, const float* weights) {
+    const HalfKind kind = view_.codecs->value_window();
+    const auto* v = reinterpret_cast<const uint16_t*>(piece.v);
+    if (few_) {
+      kernels_.gather_halves(kind, v, piece.tokens, layer_.value_dim, weights, rows_, partial_.raw.data());
+    } else {
+      kernels_.value_tile_halves(kind, v, piece.tokens, layer_.value_dim, space_.tile.data());
+      kernels_.tile_gather(weights, rows_, piece.tokens, space_.tile.data(), layer_.value_dim, partial_.raw.data());
+    }
   }
 
   // Packed keys are stored without the mean of their fitted map; windows are whole.
@@ -139,31 +221,13 @@ class SlicePass {
         space_.scores[size_t(r) * kPageTokens + size_t(t)] += space_.mean_scores[size_t(r)];
   }
 
-  void chunk(const uint16_t* k, const uint16_t* v, int64_t first, int tokens) {
-    if (hidden(first, tokens)) return;
-    const HalfKind key_kind = view_.codecs->key_window(), value_kind = view_.codecs->value_window();
-    float* scores = space_.scores.data();
-    if (few_) {
-      kernels_.score_halves(key_kind, k, tokens, layer_.key_dim, space_.q.data(), rows_, scores);
-      softmax(first, tokens);
-      kernels_.gather_halves(value_kind, v, tokens, layer_.value_dim, scores, rows_, partial_.raw.data());
-    } else {
-      kernels_.key_tile_halves(key_kind, k, tokens, layer_.key_dim, space_.tile.data());
-      kernels_.tile_scores(space_.q.data(), rows_, layer_.key_dim, space_.tile.data(), scores);
-      softmax(first, tokens);
-      kernels_.value_tile_halves(value_kind, v, tokens, layer_.value_dim, space_.tile.data());
-      kernels_.tile_gather(scores, rows_, tokens, space_.tile.data(), layer_.value_dim, partial_.raw.data());
-    }
-  }
-
-  // Kept tokens lie before every query that reads them, so only a sliding window hides any.
   std::span<const int32_t> kept_positions(int page) const {
     return std::span(view_.kept->positions)
         .subspan(size_t(page) * kPageTokens, static_cast<size_t>(view_.kept->tokens_of(page)));
   }
-  bool kept_hidden(int page) const { return kept_positions(page).back() < first_visible(layer_, block_.position); }
-  void softmax_kept(int page) {
+  bool softmax_kept(int page) {
     const std::span<const int32_t> positions = kept_positions(page);
+    bool counts = false;
     for (int r = 0; r < rows_; ++r) {
       float* scores = space_.scores.data() + r * kPageTokens;
       cap(scores, int(positions.size()));
@@ -171,12 +235,15 @@ class SlicePass {
       const auto unseen = std::lower_bound(positions.begin(), positions.end(), oldest) - positions.begin();
       std::fill(scores, scores + unseen, kHidden);
       std::fill(scores + positions.size(), scores + kPageTokens, kHidden);
-      exponentiate(scores, kPageTokens, r);
+      counts |= exponentiate(scores, kPageTokens, r);
     }
+    return counts;
   }
 
-  // Masks, caps and exponentiates the scores of `tokens` tokens from `first` on, and rescales what was gathered.
-  void softmax(int64_t first, int tokens) {
+  // Masks, caps and exponentiates the scores of `tokens` tokens from `first` on, and rescales what was gathered. False
+  // if no row's sum of weights changed by them: then they are too light to change its output too.
+  bool softmax(int64_t first, int tokens) {
+    bool counts = false;
     for (int r = 0; r < rows_; ++r) {
       float* scores = space_.scores.data() + r * kPageTokens;
       cap(scores, tokens);
@@ -185,8 +252,9 @@ class SlicePass {
       const int64_t visible_begin = std::clamp<int64_t>(first_visible(layer_, position) - first, 0, visible_end);
       for (int64_t t = 0; t < visible_begin; ++t) scores[t] = kHidden;
       for (int64_t t = visible_end; t < tokens; ++t) scores[t] = kHidden;
-      exponentiate(scores, tokens, r);
+      counts |= exponentiate(scores, tokens, r);
     }
+    return counts;
   }
 
   void cap(float* scores, int tokens) const {
@@ -194,11 +262,14 @@ class SlicePass {
       for (int t = 0; t < tokens; ++t) scores[t] = layer_.softcap * std::tanh(scores[t] / layer_.softcap);
   }
 
-  void exponentiate(float* scores, int tokens, int row) {
-    const float factor = kernels_.softmax_step(scores, tokens, &partial_.max[size_t(row)], &partial_.sum[size_t(row)]);
-    if (factor == 1.0f) return;
+  bool exponentiate(float* scores, int tokens, int row) {
+    float& sum = partial_.sum[size_t(row)];
+    const float before = sum;
+    const float factor = kernels_.softmax_step(scores, tokens, &partial_.max[size_t(row)], &sum);
+    if (factor == 1.0f) return !(sum == before);  // a sum that isn't a number counts
     scale_row(partial_.raw, row, factor);
     scale_row(partial_.mapped, row, factor);
+    return true;
   }
 
   void scale_row(std::vector<float>& sums, int row, float factor) const {
@@ -231,11 +302,12 @@ void Partial::reset(int row_count, int value_dim, int mapped_dim) {
 void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
                   Partial& partial) {
   partial.reset(block.tokens * view.layer->group(), view.layer->value_dim, view.codecs->value.mapped_dim());
+  static thread_local std::vector<Piece> pieces;
+  Pieces(view, block, slice, pieces);
+  if (pieces.empty()) return;
+  fetch(pieces[0].k, pieces[0].k_bytes);
   SlicePass pass(kernels, view, block, partial);
-  if (slice.sink) pass.halves(view.sink_k, view.sink_v, 0, view.sink_tokens);
-  for (int page = slice.first_page; page < slice.last_page; ++page)
-    pass.page(page, page + 1 < slice.last_page ? page + 1 : -1);
-  if (slice.recent) pass.halves(view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
+  for (size_t i = 0; i < pieces.size(); ++i) pass.read(pieces[i], i + 1 < pieces.size() ? &pieces[i + 1] : nullptr);
 }
 
 void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count) {
