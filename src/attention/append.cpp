@@ -3,9 +3,9 @@
 #include "attention/append.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
+#include "codec/half_rows.h"
 #include "codec/page_codec.h"
 
 namespace kvasir {
@@ -51,21 +51,12 @@ void SpanAppend::drop_new_pages() {
 
 void SpanAppend::convert(Side side, int head, const HeadsView& from, uint16_t* sink, uint16_t* recent,
                          int64_t recent_start) {
-  const HalfKind half = kind(side);
   const int64_t dim = state_.window.dim(side);
-  const float most = half == HalfKind::f16 ? kHalfMax : bf16_to_float(0x7f7f);
   for (int i = 0; i < span_.count; ++i) {
     const int64_t position = start_ + i;
     const float* x = from.data + (span_.first + i) * from.token_stride + head * from.head_stride;
     uint16_t* to = position < cache_.options.sink ? sink + position * dim : recent + (position - recent_start) * dim;
-    for (int64_t c = 0; c < dim; ++c) {
-      float value = x[c];
-      if (!(std::abs(value) <= most)) {  // NaN fails every comparison
-        ++nonfinite_[size_t(head)];
-        value = std::isnan(value) ? 0.0f : std::copysign(most, value);
-      }
-      to[c] = float_to_half(half, value);
-    }
+    nonfinite_[size_t(head)] += store_halves(kind(side), x, size_t(dim), to);
   }
 }
 
@@ -96,7 +87,7 @@ std::vector<float> SpanAppend::page_rows(Side side, int head, int page) const {
                                     : (side == Side::key ? rows_[size_t(head)].k : rows_[size_t(head)].v).data();
   const size_t count = size_t(kPageTokens) * size_t(state_.window.dim(side));
   std::vector<float> x(count);
-  for (size_t i = 0; i < count; ++i) x[i] = half_to_float(kind(side), from[size_t(page) * count + i]);
+  load_halves(kind(side), from + size_t(page) * count, count, x.data());
   return x;
 }
 

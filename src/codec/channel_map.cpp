@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "transform/page_columns.h"
 #include "transform/rotation.h"
 
 namespace kvasir {
@@ -17,18 +18,33 @@ ChannelOrder channel_order(const SideLayout& layout, const std::byte* page) {
   return order;
 }
 
+ChannelSums channel_sums(int dim, const float* x) {
+  ChannelSums sums{std::vector<double>(size_t(dim), 0.0), std::vector<double>(size_t(dim), 0.0)};
+  constexpr int kStrip = 8;
+  for (int first = 0; first < dim; first += kStrip) {
+    const int count = std::min(kStrip, dim - first);
+    double sum[kStrip] = {}, square[kStrip] = {};
+    for (int t = 0; t < kPageTokens; ++t) {
+      double value[kStrip] = {};
+      for (int i = 0; i < count; ++i) value[i] = double(x[t * dim + first + i]);
+      for (int i = 0; i < kStrip; ++i) {
+        sum[i] += value[i];
+        square[i] += value[i] * value[i];
+      }
+    }
+    std::copy_n(sum, count, sums.sum.data() + first);
+    std::copy_n(square, count, sums.square.data() + first);
+  }
+  return sums;
+}
+
 ChannelOrder loudest_channels(const SideLayout& layout, const float* x) {
   if (!layout.codec.sort_channels) return {};
   const int dim = layout.dim();
-  std::vector<double> energy(size_t(dim), 0);
-  for (int c = 0; c < dim; ++c) {
-    double sum = 0, square = 0;
-    for (int t = 0; t < kPageTokens; ++t) {
-      sum += double(x[t * dim + c]);
-      square += double(x[t * dim + c]) * double(x[t * dim + c]);
-    }
-    energy[size_t(c)] = layout.codec.center ? square - sum * sum / kPageTokens : square;
-  }
+  const auto [sum, square] = channel_sums(dim, x);
+  std::vector<double> energy = square;
+  if (layout.codec.center)
+    for (size_t c = 0; c < energy.size(); ++c) energy[c] -= sum[c] * sum[c] / kPageTokens;
   std::vector<int> channels(static_cast<size_t>(dim));
   std::iota(channels.begin(), channels.end(), 0);
   std::stable_sort(channels.begin(), channels.end(),
@@ -69,6 +85,27 @@ void ChannelMap::rotate(const float* x, float* y) const {
 
 void ChannelMap::project(const float* y, float* z) const {
   projection_->forward(y, z);
+}
+
+void ChannelMap::rotate(const PageColumns& columns, const float* x, float* y) const {
+  if (fitted_ != nullptr) return fitted_->forward(columns, x, y);
+  if (order_.empty() && runs_.empty()) {
+    std::copy_n(x, dim_ * kColumns, y);
+    return;
+  }
+  thread_local std::vector<float> ordered;
+  if (!order_.empty()) {
+    ordered.resize(size_t(dim_) * kColumns);
+    for (int i = 0; i < dim_; ++i)
+      std::copy_n(x + order_[size_t(i)] * kColumns, kColumns, ordered.data() + i * kColumns);
+    x = ordered.data();
+  }
+  for (const RotatedRun& run : runs_)
+    run.rotation->forward(columns, x + run.first * kColumns, y + run.first * kColumns);
+}
+
+void ChannelMap::project(const PageColumns& columns, const float* y, float* z) const {
+  projection_->forward(columns, y, z);
 }
 
 // Of orthogonal maps T^-T = T, and a residual's projection is built so that its transpose is what decodes.

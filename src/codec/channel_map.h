@@ -22,6 +22,12 @@ ChannelOrder channel_order(const SideLayout& layout, const std::byte* page);
 // Those of most energy over 64 vectors [64, dim], about their mean if the codec removes it; of equals the first.
 ChannelOrder loudest_channels(const SideLayout& layout, const float* x);
 
+// Of each channel of 64 vectors [64, dim].
+struct ChannelSums {
+  std::vector<double> sum, square;
+};
+ChannelSums channel_sums(int dim, const float* x);
+
 class ChannelMap {
  public:
   // `head`: the KV head, which fitted maps differ by.
@@ -35,6 +41,10 @@ class ChannelMap {
   // The two steps of encoding, since what is projected is the residual.
   void rotate(const float* x, float* y) const;   // y = R x or T (x - mu): [dim] to [dim], or to [mapped_dim] if fitted
   void project(const float* y, float* z) const;  // [dim] to [dim]: z = S y
+  // The same of a page in columns (transform/page_columns.h): [dim][64] to [dim][64] or [mapped_dim][64]. Inputs and
+  // results don't overlap.
+  void rotate(const PageColumns& columns, const float* x, float* y) const;
+  void project(const PageColumns& columns, const float* y, float* z) const;
 
  private:
   const FittedMap* fitted_;

@@ -8,30 +8,51 @@
 namespace kvasir {
 namespace {
 
-// y_j = <row j, x>, in four sums that the compiler can keep in a vector each.
+using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
+
+// y_j = <row j, x>, in four vectors of sums, which are then added pairwise: one after the other, each would wait for
+// the last.
 void times_rows(const std::vector<float>& rows, int count, int dim, const float* x, float* y) {
-  constexpr int kLanes = 16;
   for (int j = 0; j < count; ++j) {
     const float* row = rows.data() + size_t(j) * size_t(dim);
-    float sums[kLanes] = {};
+    const auto four = [&](int c) {
+      return *reinterpret_cast<const Four*>(row + c) * *reinterpret_cast<const Four*>(x + c);
+    };
+    Four sums[4] = {};
     int c = 0;
-    for (; c + kLanes <= dim; c += kLanes)
-      for (int l = 0; l < kLanes; ++l) sums[l] += row[c + l] * x[c + l];
-    float sum = 0;
-    for (; c < dim; ++c) sum += row[c] * x[c];
-    for (int l = 0; l < kLanes; ++l) sum += sums[l];
-    y[j] = sum;
+    for (; c + 16 <= dim; c += 16)
+      for (int i = 0; i < 4; ++i) sums[i] += four(c + 4 * i);
+    for (; c + 4 <= dim; c += 4) sums[0] += four(c);
+    const Four sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    y[j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (; c < dim; ++c) y[j] += row[c] * x[c];
   }
 }
 
 }  // namespace
 
+// Sums in the order of the channels, as those of a page in columns: eight rows side by side, since one sum alone waits
+// for its own last addition.
 void FittedMap::forward(const float* x, float* y) const {
-  if (mean.empty()) return times_rows(rows, mapped_dim, dim, x, y);
+  constexpr int kRows = 8;
+  for (int first = 0; first < mapped_dim; first += kRows) {
+    const int count = std::min(kRows, mapped_dim - first);
+    float sums[kRows] = {};
+    for (int c = 0; c < dim; ++c) {
+      const float value = mean.empty() ? x[c] : x[c] - mean[size_t(c)];
+      for (int j = 0; j < count; ++j) sums[j] += rows[size_t((first + j) * dim + c)] * value;
+    }
+    std::copy_n(sums, count, y + first);
+  }
+}
+
+void FittedMap::forward(const PageColumns& columns, const float* x, float* y) const {
+  if (mean.empty()) return columns.multiply(rows.data(), mapped_dim, dim, x, y);
   thread_local std::vector<float> centered;
-  centered.resize(size_t(dim));
-  for (int c = 0; c < dim; ++c) centered[size_t(c)] = x[c] - mean[size_t(c)];
-  times_rows(rows, mapped_dim, dim, centered.data(), y);
+  centered.resize(size_t(dim) * kColumns);
+  for (int c = 0; c < dim; ++c)
+    for (int t = 0; t < kColumns; ++t) centered[size_t(c * kColumns + t)] = x[c * kColumns + t] - mean[size_t(c)];
+  columns.multiply(rows.data(), mapped_dim, dim, centered.data(), y);
 }
 
 void FittedMap::query(const float* q, float* y) const {
@@ -48,9 +69,13 @@ void FittedMap::inverse(const float* y, float* x) const {
   std::copy(sum.begin(), sum.end(), x);
 }
 
+int FittedMap::clip_rank() const {
+  return clip <= 0 ? 0 : mapped_dim - std::min(int(clip * float(mapped_dim)), mapped_dim - 1);
+}
+
 void FittedMap::clip_outliers(float* y) const {
   if (clip <= 0) return;
-  const int rank = std::min(int(clip * float(mapped_dim)), mapped_dim - 1);
+  const int rank = mapped_dim - clip_rank();
   thread_local std::vector<float> magnitudes;
   magnitudes.resize(size_t(mapped_dim));
   for (int c = 0; c < mapped_dim; ++c) magnitudes[size_t(c)] = std::abs(y[c]);

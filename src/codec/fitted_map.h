@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kvasir/codec.h"
+#include "transform/page_columns.h"
 
 namespace kvasir {
 
@@ -23,9 +24,12 @@ struct FittedMap {
   // magnitude at that rank (OSCAR, arXiv 2605.17757). 0: none are.
   float clip = 0;
 
-  void forward(const float* x, float* y) const;  // y = T (x - mu)
-  void query(const float* q, float* y) const;    // y = T^-T q
-  void inverse(const float* y, float* x) const;  // x = T^-1 y, without mu
+  void forward(const float* x, float* y) const;                              // y = T (x - mu)
+  void query(const float* q, float* y) const;                                // y = T^-T q
+  void inverse(const float* y, float* x) const;                              // x = T^-1 y, without mu
+  void forward(const PageColumns& columns, const float* x, float* y) const;  // of 64 in columns, not in place
+  // The clipped magnitude is the so manieth of the largest; 0: nothing is clipped.
+  int clip_rank() const;
   // Clips y [mapped_dim] in place.
   void clip_outliers(float* y) const;
 };

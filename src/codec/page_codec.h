@@ -26,6 +26,9 @@ PageMean mean_of(const SideLayout& layout, int head, const ChannelOrder& order, 
 void encode_page(const SideLayout& layout, int head, const ChannelOrder& order, const PageMean& mean, const float* x,
                  std::byte* page);
 
+// y^ of the first so many segments, without the mean: their channels of y [64 tokens, mapped_dim].
+void decode_segments(const SideLayout& layout, int segments, const std::byte* page, float* y);
+
 // y^ in the mapped basis, the page's mean included: [64 tokens, mapped_dim].
 void decode_page_mapped(const SideLayout& layout, const std::byte* page, float* y);
 

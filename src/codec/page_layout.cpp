@@ -3,6 +3,7 @@
 #include "codec/page_layout.h"
 
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <utility>
 
@@ -74,6 +75,22 @@ constexpr uint8_t mask(int width) {
   return uint8_t((1u << width) - 1u);
 }
 
+// One plane of a cell. Eight codes at a time: fields never cross a byte.
+template <int Width>
+void pack_plane(const uint8_t* codes, int shift, uint8_t* out) {
+  constexpr int kPerWord = 8 / Width, kAtOnce = kVectorCodes / int(sizeof(uint64_t));
+  constexpr uint64_t kMask = 0x0101010101010101ull * mask(Width);
+  for (int word = 0; word < Width; ++word, out += kVectorCodes) {
+    uint64_t packed[kAtOnce] = {};
+    for (int n = 0; n < kPerWord; ++n, codes += kVectorCodes) {
+      uint64_t eight[kAtOnce];
+      std::memcpy(eight, codes, sizeof eight);
+      for (int i = 0; i < kAtOnce; ++i) packed[i] |= (eight[i] >> shift & kMask) << (n * Width);
+    }
+    std::memcpy(out, packed, sizeof packed);
+  }
+}
+
 }  // namespace
 
 SideLayout::SideLayout(const Codec& codec, std::shared_ptr<const FittedMaps> maps)
@@ -140,15 +157,14 @@ void pack_cell(int bits, const uint8_t* codes, std::byte* cell) {
   const Planes planes = planes_of(bits);
   int shift = 0;
   for (int p = 0; p < planes.count; ++p) {
-    const int width = planes.width[p], per_word = 8 / width;
-    for (int word = 0; word < width; ++word, out += kVectorCodes)
-      for (int i = 0; i < kVectorCodes; ++i) {
-        unsigned byte = 0;
-        for (int n = 0; n < per_word; ++n)
-          byte |= unsigned((codes[(word * per_word + n) * kVectorCodes + i] >> shift) & mask(width)) << (n * width);
-        out[i] = uint8_t(byte);
-      }
-    shift += width;
+    switch (planes.width[p]) {
+      case 1: pack_plane<1>(codes, shift, out); break;
+      case 2: pack_plane<2>(codes, shift, out); break;
+      case 4: pack_plane<4>(codes, shift, out); break;
+      default: pack_plane<8>(codes, shift, out);
+    }
+    out += planes.width[p] * kVectorCodes;
+    shift += planes.width[p];
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace kvasir {
 
-// Scales and codes of segment `index` of y [64, mapped_dim], without the mean.
+// Scales and codes of segment `index`; y is its channels in columns [count][64], without the mean.
 void encode_trellis_segment(const SideLayout& layout, int index, const float* y, std::byte* page);
 
 // Levels of one cell, [8 vectors][32]; `index` counts the segment's cells through both blocks, `cells` is their number.

@@ -93,15 +93,9 @@ void TrellisCoder::encode(const float* x, const float* loudness, int steps, Trel
     std::copy_n(target + size_t(step) * 2 * lanes, 2 * lanes, around + size_t(i) * 2 * lanes);
   }
   uint8_t codes_around[2 * kMostSeam * kTrellisLanes];
-  search(plan_, around, 2 * seam, nullptr, cost, choices, codes_around);
-  uint16_t ends[kTrellisLanes];
-  for (int lane = 0; lane < kTrellisLanes; ++lane) {
-    int window = 0;
-    for (int step = 0; step < seam; ++step)
-      window = window >> code_.bits | codes_around[step * kTrellisLanes + lane] << (code_.window_bits - code_.bits);
-    ends[lane] = uint16_t(window >> code_.bits);
-  }
-  search(plan_, target, steps, ends, cost, choices, codes);
+  alignas(kAlignment) uint16_t state[kTrellisLanes];
+  search(plan_, around, seam, 2 * seam, true, state, cost, choices, codes_around);
+  search(plan_, target, 0, steps, false, state, cost, choices, codes);
 }
 
 void TrellisCoder::to_integers(const float* x, const float* loudness, int steps, int16_t* out) const {

@@ -18,9 +18,9 @@ inline Lanes high_product(Lanes a, Lanes b) {
 
 namespace kvasir::avx512 {
 
-void search_trellis(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
-                    uint16_t* choices, uint8_t* codes) {
-  search_with<Lanes>(plan, x, steps, ends, cost, choices, codes);
+void search_trellis(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open, uint16_t* state,
+                    int16_t* cost, uint16_t* choices, uint8_t* codes) {
+  search_with<Lanes>(plan, x, first, steps, open, state, cost, choices, codes);
 }
 
 }  // namespace kvasir::avx512

@@ -44,22 +44,23 @@ constexpr int trellis_words(int bits, int window_bits) {
 }
 
 // x is [steps][2][32]: values within the range of plan.value, then what differences from them are multiplied by, over
-// 2^16: costs are squares of the integer below that (values have half a unit added, so that it is the nearest). `ends`
-// is the state before the first and after the last step of each sequence; null leaves both open, each for itself. cost
-// is room for [2][states][32], choices for [steps][words][32]; x, cost and choices are 64-byte aligned. codes is
-// [steps][32].
-using TrellisSearch = void (*)(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends,
-                               int16_t* cost, uint16_t* choices, uint8_t* codes);
+// 2^16: costs are squares of the integer below that (values have half a unit added, so that it is the nearest).
+//
+// state [32]: that before the first and after the last step of each sequence, unless `open`: then both are free, each
+// for itself. It becomes that before step `first`, back to which codes [steps][32] are written. cost is room for
+// [2][states][32], choices for [steps][words][32]; x, cost, choices and state are 64-byte aligned.
+using TrellisSearch = void (*)(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open,
+                               uint16_t* state, int16_t* cost, uint16_t* choices, uint8_t* codes);
 
-void search_trellis(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
-                    uint16_t* choices, uint8_t* codes);
+void search_trellis(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open, uint16_t* state,
+                    int16_t* cost, uint16_t* choices, uint8_t* codes);
 namespace avx2 {
-void search_trellis(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
-                    uint16_t* choices, uint8_t* codes);
+void search_trellis(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open, uint16_t* state,
+                    int16_t* cost, uint16_t* choices, uint8_t* codes);
 }
 namespace avx512 {
-void search_trellis(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
-                    uint16_t* choices, uint8_t* codes);
+void search_trellis(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open, uint16_t* state,
+                    int16_t* cost, uint16_t* choices, uint8_t* codes);
 }
 
 }  // namespace kvasir

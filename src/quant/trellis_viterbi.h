@@ -12,10 +12,10 @@ namespace kvasir {
 namespace {
 
 // One step of all states for as many sequences as Lanes has. Arrays of lanes are strided: [..][32], of which Lanes are
-// a part.
+// a part. `floor` is taken off what the step adds, so that costs stay small; returns the least cost after it.
 template <int Bits, class Lanes>
-inline void add_step(const TrellisPlan& plan, const int16_t* x, Lanes& least, const int16_t* __restrict cost,
-                     int16_t* __restrict next, uint16_t* __restrict choices) {
+inline Lanes add_step(const TrellisPlan& plan, const int16_t* x, Lanes floor, const int16_t* __restrict cost,
+                      int16_t* __restrict next, uint16_t* __restrict choices) {
   using F = TrellisFields<Bits>;
   constexpr int kBranches = F::kBranches;
   // The low bits of a cost carry the branch that it came by: the smaller cost brings its branch along, ties go to the
@@ -30,10 +30,9 @@ inline void add_step(const TrellisPlan& plan, const int16_t* x, Lanes& least, co
     Lanes difference = high_product(target - plan.value[h], loudness);
     difference = difference < reach ? difference : reach;
     difference = difference > -reach ? difference : -reach;
-    // `least` is taken off what a step adds, so that costs stay small.
-    *reinterpret_cast<Lanes*>(squares + h * kTrellisLanes) = ((difference * difference) & ~mask) - least;
+    *reinterpret_cast<Lanes*>(squares + h * kTrellisLanes) = ((difference * difference) & ~mask) - floor;
   }
-  least = far;
+  Lanes least = far;
   Lanes word = {};
   int field = 0;
   for (int tail = 0; tail < tails; ++tail) {
@@ -62,6 +61,7 @@ inline void add_step(const TrellisPlan& plan, const int16_t* x, Lanes& least, co
       least = best < least ? best : least;
     }
   }
+  return least;
 }
 
 template <int Bits, class Lanes>
@@ -70,61 +70,77 @@ inline void search_lanes(const TrellisPlan& plan, const int16_t* x, int steps, i
   int16_t* next = cost + states * kTrellisLanes;
   Lanes least = {};
   for (int step = 0; step < steps; ++step) {
-    add_step<Bits, Lanes>(plan, x + step * 2 * kTrellisLanes, least, cost, next,
-                          choices + ptrdiff_t(step) * words * kTrellisLanes);
+    least = add_step<Bits, Lanes>(plan, x + step * 2 * kTrellisLanes, least, cost, next,
+                                  choices + ptrdiff_t(step) * words * kTrellisLanes);
     int16_t* const swap = cost;
     cost = next;
     next = swap;
   }
 }
 
-// Back from `end`, or from the state of least cost.
-template <int Bits>
-inline void trace_back(const TrellisPlan& plan, int steps, const uint16_t* end, const int16_t* cost,
-                       const uint16_t* choices, uint8_t* codes) {
-  using F = TrellisFields<Bits>;
-  const int states = trellis_states(Bits, plan.window_bits), words = trellis_words(Bits, plan.window_bits);
-  const int tail_bits = plan.window_bits - 2 * Bits, tails = 1 << tail_bits;
-  int state[kTrellisLanes];
-  for (int lane = 0; lane < kTrellisLanes; ++lane) {
-    state[lane] = end ? end[lane] : 0;
-    for (int other = 1; !end && other < states; ++other)
-      if (cost[other * kTrellisLanes + lane] < cost[state[lane] * kTrellisLanes + lane]) state[lane] = other;
+// The state of least cost, of equals the first.
+template <class Lanes>
+inline void best_states(int states, const int16_t* cost, uint16_t* state) {
+  constexpr int kLanes = int(sizeof(Lanes) / sizeof(int16_t));
+  for (int lane = 0; lane < kTrellisLanes; lane += kLanes) {
+    Lanes best = *reinterpret_cast<const Lanes*>(cost + lane), at = {};
+    for (int other = 1; other < states; ++other) {
+      const Lanes here = *reinterpret_cast<const Lanes*>(cost + other * kTrellisLanes + lane);
+      at = here < best ? Lanes{} + int16_t(other) : at;
+      best = here < best ? here : best;
+    }
+    *reinterpret_cast<Lanes*>(state + lane) = at;
   }
-  for (int step = steps - 1; step >= 0; --step) {
+}
+
+// Back from `state` after the last step to the state before step `first`.
+template <int Bits>
+inline void trace_back(const TrellisPlan& plan, int first, int steps, const uint16_t* choices, uint16_t* state,
+                       uint8_t* codes) {
+  using F = TrellisFields<Bits>;
+  const int words = trellis_words(Bits, plan.window_bits);
+  const int tail_bits = plan.window_bits - 2 * Bits, tails = 1 << tail_bits;
+  for (int step = steps - 1; step >= first; --step) {
     const uint16_t* at = choices + ptrdiff_t(step) * words * kTrellisLanes;
+    // Loops of their own, since all but the one that picks words are vectors to the compiler.
+    uint16_t place[kTrellisLanes], shift[kTrellisLanes], word[kTrellisLanes];
     for (int lane = 0; lane < kTrellisLanes; ++lane) {
-      const int code = state[lane] >> tail_bits, tail = state[lane] & (tails - 1);
-      const int order = tail << Bits | code;  // in which add_step wrote the choices
-      const int word = at[order / F::kFields * kTrellisLanes + lane];
-      const int branch = word >> (F::kBits * (F::kFields - 1 - order % F::kFields)) & (F::kBranches - 1);
+      const unsigned code = unsigned(state[lane]) >> tail_bits, tail = unsigned(state[lane]) & unsigned(tails - 1);
+      const unsigned order = tail << Bits | code;  // in which add_step wrote the choices
+      place[lane] = uint16_t(order / F::kFields * kTrellisLanes + unsigned(lane));
+      shift[lane] = uint16_t(F::kBits * (F::kFields - 1 - order % F::kFields));
       codes[step * kTrellisLanes + lane] = uint8_t(code);
-      state[lane] = tail << Bits | branch;
+    }
+    for (int lane = 0; lane < kTrellisLanes; ++lane) word[lane] = at[place[lane]];
+    for (int lane = 0; lane < kTrellisLanes; ++lane) {
+      const unsigned tail = unsigned(state[lane]) & unsigned(tails - 1);
+      state[lane] = uint16_t(tail << Bits | (unsigned(word[lane]) >> shift[lane] & (F::kBranches - 1)));
     }
   }
 }
 
 template <int Bits, class Lanes>
-inline void search_with(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
-                        uint16_t* choices, uint8_t* codes) {
+inline void search_with(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open, uint16_t* state,
+                        int16_t* cost, uint16_t* choices, uint8_t* codes) {
   constexpr int kLanes = int(sizeof(Lanes) / sizeof(int16_t));
   const int states = trellis_states(Bits, plan.window_bits);
-  for (int i = 0; i < states * kTrellisLanes; ++i) cost[i] = ends ? plan.far : int16_t(0);
-  for (int lane = 0; ends && lane < kTrellisLanes; ++lane) cost[ends[lane] * kTrellisLanes + lane] = 0;
+  for (int i = 0; i < states * kTrellisLanes; ++i) cost[i] = open ? int16_t(0) : plan.far;
+  for (int lane = 0; !open && lane < kTrellisLanes; ++lane) cost[state[lane] * kTrellisLanes + lane] = 0;
   for (int lane = 0; lane < kTrellisLanes; lane += kLanes)
     search_lanes<Bits, Lanes>(plan, x + lane, steps, cost + lane, choices + lane);
   // search_lanes swaps its two halves of `cost` at each step.
-  trace_back<Bits>(plan, steps, ends, cost + steps % 2 * states * kTrellisLanes, choices, codes);
+  if (open) best_states<Lanes>(states, cost + steps % 2 * states * kTrellisLanes, state);
+  trace_back<Bits>(plan, first, steps, choices, state, codes);
 }
 
 template <class Lanes>
-inline void search_with(const TrellisPlan& plan, const int16_t* x, int steps, const uint16_t* ends, int16_t* cost,
-                        uint16_t* choices, uint8_t* codes) {
+inline void search_with(const TrellisPlan& plan, const int16_t* x, int first, int steps, bool open, uint16_t* state,
+                        int16_t* cost, uint16_t* choices, uint8_t* codes) {
   switch (plan.bits) {
-    case 1: return search_with<1, Lanes>(plan, x, steps, ends, cost, choices, codes);
-    case 2: return search_with<2, Lanes>(plan, x, steps, ends, cost, choices, codes);
-    case 3: return search_with<3, Lanes>(plan, x, steps, ends, cost, choices, codes);
-    default: return search_with<4, Lanes>(plan, x, steps, ends, cost, choices, codes);
+    case 1: return search_with<1, Lanes>(plan, x, first, steps, open, state, cost, choices, codes);
+    case 2: return search_with<2, Lanes>(plan, x, first, steps, open, state, cost, choices, codes);
+    case 3: return search_with<3, Lanes>(plan, x, first, steps, open, state, cost, choices, codes);
+    default: return search_with<4, Lanes>(plan, x, first, steps, open, state, cost, choices, codes);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/random.h"
+#include "transform/page_columns.h"
 
 namespace kvasir {
 namespace {
@@ -86,6 +87,12 @@ void Rotation::forward(const float* x, float* y) const {
   if (!fast_) return combine(columns_, dim_, x, y);
   if (x != y) std::copy(x, x + dim_, y);
   fast_->forward(y);
+}
+
+void Rotation::forward(const PageColumns& columns, const float* x, float* y) const {
+  if (!fast_) return columns.multiply(rows_.data(), dim_, dim_, x, y);
+  std::copy_n(x, dim_ * kColumns, y);
+  fast_->forward(columns, y);
 }
 
 void Rotation::transpose(const float* y, float* x) const {

@@ -28,7 +28,9 @@ class Rotation {
   static const Rotation& of(RotationKind kind, int dim, uint64_t seed);
 
   int dim() const { return dim_; }
-  void forward(const float* x, float* y) const;    // y = R x; x and y are [dim] and may be the same
+  void forward(const float* x, float* y) const;  // y = R x; x and y are [dim] and may be the same
+  // The same of 64 vectors, [dim][64] (transform/page_columns.h); x and y are not the same.
+  void forward(const PageColumns& columns, const float* x, float* y) const;
   void transpose(const float* y, float* x) const;  // x = R^T y, which undoes `forward` unless R is gaussian
 
  private:

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "kvasir/error.h"
+#include "transform/page_columns.h"
 
 namespace kvasir {
 namespace {
@@ -138,6 +139,23 @@ void SignedFwht::symmetric(float* x) const {
 void SignedFwht::forward(float* x) const {
   for (int i = 0; i < dim_; ++i) x[i] *= signs_[size_t(i)];
   symmetric(x);
+}
+
+void SignedFwht::forward(const PageColumns& columns, float* x) const {
+  columns.scale(signs_.data(), dim_, x);
+  for (int row = 0; row < odd_; ++row) columns.hadamard(x + row * power_ * kColumns, power_);
+  if (odd_ == 1) {
+    columns.scale_all(hartley_[0], dim_, x);
+    return;
+  }
+  // Channels are [odd, power], and what stands in one column of these is a map of its own.
+  float in[kMaxOdd * kColumns], out[kMaxOdd * kColumns];
+  for (int column = 0; column < power_; ++column) {
+    const auto row = [&](int j) { return x + (j * power_ + column) * kColumns; };
+    for (int j = 0; j < odd_; ++j) std::memcpy(in + j * kColumns, row(j), kColumns * sizeof(float));
+    columns.multiply(hartley_.data(), odd_, odd_, in, out);
+    for (int j = 0; j < odd_; ++j) std::memcpy(row(j), out + j * kColumns, kColumns * sizeof(float));
+  }
 }
 
 void SignedFwht::inverse(float* y) const {

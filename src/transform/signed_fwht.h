@@ -14,6 +14,8 @@
 
 namespace kvasir {
 
+struct PageColumns;
+
 class SignedFwht {
  public:
   // dim must be m 2^k with k >= 1 and m odd, m <= 63. Throws Error unsupported. The signs are a pure function of
@@ -27,6 +29,8 @@ class SignedFwht {
 
   int dim() const { return dim_; }
   void forward(float* x) const;  // y = T x in place, x is [dim]
+  // The same of 64 vectors, [dim][64] (transform/page_columns.h).
+  void forward(const PageColumns& columns, float* x) const;
   void inverse(float* y) const;  // x = T^T y in place
 
  private:

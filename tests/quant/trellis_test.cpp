@@ -142,7 +142,9 @@ TEST(TrellisCoder, FindsTheBestOfAllPaths) {
   coder.to_integers(normal.data(), loudness.data(), steps, x);
   int16_t* cost = x + 2 * steps * lanes;
   std::vector<uint8_t> codes(size_t(steps * lanes));
-  search_trellis(plan, x, steps, nullptr, cost, reinterpret_cast<uint16_t*>(cost + 2 * states * lanes), codes.data());
+  alignas(64) uint16_t state[kTrellisLanes];
+  search_trellis(plan, x, 0, steps, true, state, cost, reinterpret_cast<uint16_t*>(cost + 2 * states * lanes),
+                 codes.data());
 
   for (int start = 0; start < states; ++start)
     for (int path = 0; path < 1 << (bits * steps); ++path) {
