@@ -52,11 +52,14 @@ struct Piece {
   size_t k_bytes = 0, v_bytes = 0;
 };
 
-// Asks for memory that will be read a piece later, into the second level: first-level requests are few and make others
-// wait. Pieces lie all over memory, so the processor's own prefetching starts anew in each.
-void fetch(const std::byte* first, size_t bytes) {
+// Asks for half of what a later piece reads on one side, into the second level: first-level requests are few and make
+// others wait. Pieces lie all over memory, so the processor's own prefetching starts anew in each; and by halves, since
+// requests beyond what the memory takes at once stop everything else.
+void fetch_half(const std::byte* side, size_t bytes, int half) {
   constexpr size_t kLine = 64;
-  for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(first + i, 0, 2);
+  const size_t middle = bytes / 2 / kLine * kLine;
+  const size_t begin = half == 0 ? 0 : middle, end = half == 0 ? middle : bytes;
+  for (size_t i = begin; i < end; i += kLine) __builtin_prefetch(side + i, 0, 2);
 }
 
 // What of a slice any query of the block sees, in order.
@@ -78,8 +81,10 @@ class Pieces {
 
   void window(const uint16_t* k, const uint16_t* v, int64_t first, int64_t count) {
     const size_t k_row = size_t(view_.layer->key_dim) * sizeof *k, v_row = size_t(view_.layer->value_dim) * sizeof *v;
-    for (int64_t done = 0; done < count; done += kPageTokens) {
-      const int tokens = int(std::min<int64_t>(kPageTokens, count - done));
+    // A few tokens in 16 bits are as many bytes as a packed page.
+    const int64_t step = block_.tokens == 1 ? kPageTokens / 4 : kPageTokens;
+    for (int64_t done = 0; done < count; done += step) {
+      const int tokens = int(std::min<int64_t>(step, count - done));
       if (hidden(first + done, tokens)) continue;
       pieces_.push_back({-1, tokens, first + done, reinterpret_cast<const std::byte*>(k) + size_t(done) * k_row,
                          reinterpret_cast<const std::byte*>(v) + size_t(done) * v_row, size_t(tokens) * k_row,
@@ -154,19 +159,20 @@ class SlicePass {
   // `next`: whose turn it is after this one, null for the last.
   void read(const Piece& piece, const Piece* next) {
     float* scores = space_.scores.data();
-    if (next) fetch(next->k, next->k_bytes);
+    if (next) fetch_half(next->k, next->k_bytes, 0);
     if (piece.page < 0)
       score_window(piece, scores);
     else
       score_page(piece, scores);
-    if (next) fetch(next->v, next->v_bytes);
+    if (next) fetch_half(next->k, next->k_bytes, 1);
     const bool kept = 0 <= piece.page && piece.page < view_.kept_pages();
     const bool counts = kept ? softmax_kept(piece.page) : softmax(piece.first, piece.tokens);
-    if (!counts) return;
-    if (piece.page < 0)
+    if (next) fetch_half(next->v, next->v_bytes, 0);
+    if (counts && piece.page < 0)
       gather_window(piece, scores);
-    else
+    else if (counts)
       gather_page(piece, scores);
+    if (next) fetch_half(next->v, next->v_bytes, 1);
   }
 
  private:
@@ -305,7 +311,7 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
   static thread_local std::vector<Piece> pieces;
   Pieces(view, block, slice, pieces);
   if (pieces.empty()) return;
-  fetch(pieces[0].k, pieces[0].k_bytes);
+  fetch_half(pieces[0].k, pieces[0].k_bytes, 0);
   SlicePass pass(kernels, view, block, partial);
   for (size_t i = 0; i < pieces.size(); ++i) pass.read(pieces[i], i + 1 < pieces.size() ? &pieces[i + 1] : nullptr);
 }
