@@ -118,10 +118,22 @@ class LayerStep {
       Task& task = tasks_[size_t(items[size_t(i)].first)];
       const size_t slice = size_t(items[size_t(i)].second);
       attend_slice(kernels, task.view, task.block, task.slices[slice], task.parts[slice]);
-      if (task.slices.size() == 1) finish(task.view, task.block, task.parts.data(), 1);
+      if (task.slices.size() == 1) finish(task.view, task.block, task.parts.data(), 1, 0, task.parts[0].rows);
     });
-    for (Task& task : tasks_)
-      if (task.slices.size() > 1) finish(task.view, task.block, task.parts.data(), int(task.parts.size()));
+    merge();
+  }
+
+  // A long past has as many parts as a short one has tokens, so rows are shared out too.
+  void merge() {
+    std::vector<std::pair<int, int>> rows;  // (task, row)
+    for (int t = 0; t < int(tasks_.size()); ++t)
+      for (int row = 0; tasks_[size_t(t)].slices.size() > 1 && row < tasks_[size_t(t)].parts[0].rows; ++row)
+        rows.emplace_back(t, row);
+    parallel_for(int(rows.size()), options_.threads, [&](int i, int) {
+      const auto [t, row] = rows[size_t(i)];
+      const Task& task = tasks_[size_t(t)];
+      finish(task.view, task.block, task.parts.data(), int(task.parts.size()), row, row + 1);
+    });
   }
 
   const LayerGeometry& geometry_;

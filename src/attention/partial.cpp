@@ -316,13 +316,14 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
   for (size_t i = 0; i < pieces.size(); ++i) pass.read(pieces[i], i + 1 < pieces.size() ? &pieces[i + 1] : nullptr);
 }
 
-void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count) {
+void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count, int first_row,
+            int last_row) {
   const LayerGeometry& layer = *view.layer;
   const int dim = layer.value_dim, group = layer.group();
   const ChannelMap map = map_of(view, Side::value);
   const size_t width = size_t(view.codecs->value.mapped_dim());
   std::vector<float> mapped(width), unmapped(static_cast<size_t>(dim));
-  for (int r = 0; r < block.tokens * group; ++r) {
+  for (int r = first_row; r < last_row; ++r) {
     const size_t row = size_t(r);
     const float learned =
         layer.sink_logits.empty() ? kHidden : layer.sink_logits[size_t(view.head * group + r % group)];

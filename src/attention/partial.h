@@ -31,7 +31,8 @@ struct Slice {
 void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
                   Partial& partial);
 
-// Merges parts of the same rows, maps the output back once and writes it.
-void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count);
+// Merges parts of the same rows, maps the output back once and writes it: rows [first_row, last_row).
+void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count, int first_row,
+            int last_row);
 
 }  // namespace kvasir

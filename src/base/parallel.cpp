@@ -43,16 +43,18 @@ class Work {
 }  // namespace
 
 void parallel_for(int count, int threads, const std::function<void(int, int)>& task) {
-  threads = std::min(threads, count);
-  if (threads <= 1) {
+  if (std::min(threads, count) <= 1) {
     for (int index = 0; index < count; ++index) task(index, 0);
     return;
   }
   Work work(count, task);
 #ifdef KVASIR_OPENMP
+  // All threads, also for fewer tasks: a team that shrinks ends threads, and the next region, often ggml's, starts them
+  // again.
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int worker = 0; worker < threads; ++worker) work.run(worker);
 #else
+  threads = std::min(threads, count);
   std::vector<std::jthread> team;
   for (int worker = 1; worker < threads; ++worker) team.emplace_back([&work, worker] { work.run(worker); });
   work.run(0);
