@@ -77,7 +77,7 @@ void calibrate_on_first_use(const std::shared_ptr<Model>& model, const CacheFlag
                    kFirstTokens));
   CalibrationOptions run;
   run.tokens = kFirstTokens;
-  run.window = kFirstWindow;
+  run.window = std::min(kFirstWindow, calibration_window(model->trained_context(), kFirstTokens));
   run.most_seconds = kFirstSeconds;
   run.threads = threads;
   try {

@@ -103,6 +103,13 @@ void check_sums(const Calibration& calibration) {
 
 }  // namespace
 
+int calibration_window(int64_t positions, int64_t tokens) {
+  constexpr int kLongest = 1024, kShortest = 256, kApart = 1024;
+  int window = kLongest;
+  while (window > kShortest && positions / std::max<int64_t>(1, tokens / window) > kApart) window /= 2;
+  return window;
+}
+
 void check_calibration(const CalibrationOptions& options) {
   if (options.window < 64)
     throw Error(ErrorCode::invalid_argument, fmt::format("--window takes 64 or more tokens, got {}", options.window));
