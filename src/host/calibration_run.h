@@ -31,8 +31,8 @@ struct CalibrationOptions {
   std::function<void(int64_t done, int64_t total)> progress;  // tokens
 };
 
-// The longest of 1,024, 512 and 256 tokens with which the windows of so many tokens start at most 1,024 positions apart,
-// spread over `positions`; else 256. Between their starts nothing tells where keys point.
+// The longest of 1,024, 512 and 256 tokens with which the windows of so many tokens, spread over `positions`, start at
+// most 1,024 positions apart; else 256. Between their starts nothing tells where keys point.
 int calibration_window(int64_t positions, int64_t tokens);
 
 // Throws Error invalid_argument for numbers that don't go together; run_calibration calls it too.
