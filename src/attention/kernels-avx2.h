@@ -27,7 +27,7 @@ struct Quantized {
   float scale;
   int sum;
 };
-// n is a multiple of 8, at most kMaxHeadDim. Each group of 4 is written in the order 0 2 1 3, see sum_levels.
+// n is a multiple of 8, at most kMaxHeadDim. Each group of 4 is written in the order 0 2 1 3, see add_products.
 Quantized quantize_row(const float* x, int n, int16_t* out);
 
 void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch);

@@ -247,7 +247,7 @@ class SlicePass {
   }
 
   // Masks, caps and exponentiates the scores of `tokens` tokens from `first` on, and rescales what was gathered. False
-  // if no row's sum of weights changed by them: then they are too light to change its output too.
+  // if no row's sum of weights changed by them: then a row loses at most 2^-24 of their largest value without them.
   bool softmax(int64_t first, int tokens) {
     bool counts = false;
     for (int r = 0; r < rows_; ++r) {
