@@ -2,7 +2,7 @@
 # Copyright The Kvasir authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every speed in the documentation: bench/speed.sh [PROGRAM] [THREADS]
+# The blocks of docs/results/speed.md: bench/speed.sh [PROGRAM] [THREADS]
 # A few minutes on an idle machine. Both sides take turns, so a busy one gives wide quartiles rather than wrong medians,
 # but with more running threads than cores everything that waits for its team gets slower by whole time slices.
 set -euo pipefail
@@ -10,23 +10,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${1:-build/release/bin/kvasir}
 threads=${2:-2}
 
-section() { printf '\n## %s\n\n$ kvasir %s\n' "$1" "$2"; }
-
-section 'Attention: shapes and codecs' 'bench attention --shapes'
-"$program" bench attention --shapes
-for routine in prefill encode; do
-  command="bench attention --routine $routine --kv turbo4,spectral3 -t $threads"
-  section "$routine" "$command"
+run() {
+  printf '\n## %s\n\n$ kvasir %s\n' "$1" "$2"
   # shellcheck disable=SC2086
-  "$program" $command
-done
+  "$program" $2
+}
+
+run 'Attention: shapes and codecs' 'bench attention --shapes'
+run 'Attention: threads' "bench attention --tokens 32768 --kv turbo4 --baselines f16 -t $threads"
+run 'A prompt' "bench attention --routine prefill --kv turbo4,spectral3 -t $threads"
+run 'Encoding' 'bench attention --routine encode --kv turbo4,turbo4.5,turbo2,oscar2,spectral3,f16'
 
 codecs=turbo4,turbo3,turbo2,kivi4,q8,f16
 while read -r name heads kv_heads dim; do
-  command="bench attention --kv $codecs --heads $heads --kv-heads $kv_heads --head-dim $dim --tokens 8192 -t 1"
-  section "$name" "$command"
-  # shellcheck disable=SC2086
-  "$program" $command
+  run "$name" "bench attention --kv $codecs --heads $heads --kv-heads $kv_heads --head-dim $dim --tokens 8192 -t 1"
 done <<'SHAPES'
 smollm2 9 3 64
 qwen2.5-1.5b 12 2 128
@@ -34,9 +31,7 @@ gemma3-270m 4 1 256
 8-heads-of-128 8 2 128
 SHAPES
 
-for context in 4096 8192; do
-  command="bench end-to-end -m smollm2 -c $context -t $threads --kv turbo4,turbo2"
-  section "smollm2 at $context tokens" "$command"
-  # shellcheck disable=SC2086
-  "$program" $command
+for context in 576 2112 8192; do
+  run "smollm2 at $context tokens" "bench end-to-end -m smollm2 -c $context -n 64 --kv turbo4,auto --native f16 -t $threads"
 done
+run 'gemma3-270m' "bench end-to-end -m gemma3-270m -c 8192 -n 32 --kv turbo4 --native f16 -t $threads"

@@ -15,8 +15,6 @@
 
 namespace kvasir::avx2 {
 
-static constexpr int kCellLevels = kVectorCodes * kCellVectors;
-
 // The levels (0..255) of a block of a packed segment, in the order of page_layout.h: [cells][8 vectors][32 bytes].
 void unpack_levels(const SegmentView& segment, int block, uint8_t* out);
 // The same for a segment with a trellis; unpack_levels goes on to it.

@@ -14,8 +14,6 @@
 
 namespace kvasir::avx512 {
 
-using avx2::kCellLevels;
-
 // As avx2::unpack_levels: the same bytes in the same order.
 void unpack_levels(const SegmentView& segment, int block, uint8_t* out);
 

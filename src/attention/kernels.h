@@ -22,8 +22,8 @@ inline constexpr int kMaxSegments = kMaxMappedDim / 8;  // kCellChannels is the 
 // Rows of one segment as integers, ready to be multiplied with levels.
 struct RowTerms {
   float factor;     // scale of the integers times the codebook's step
-  int offset_sum;   // codebook offset times the sum of the integers (of their high bytes, with two)
-  int offset_low;   // the same of their low bytes
+  int offset_sum;   // codebook offset times the sum of the integers (of their high bytes, where they are split in two)
+  int offset_low;   // the same of their low bytes, else 0
   float plain_sum;  // what multiplies a token's zero point (scores), or is added to all channels (gather)
 };
 
@@ -33,7 +33,6 @@ struct alignas(64) KernelScratch {
   int16_t query[kMaxRows * kMaxMappedDim];  // what prepare_query leaves for score_page
   RowTerms terms[kMaxSegments * kMaxRows];
   int16_t weights[kMaxRows * kPageTokens];
-  float row[kMaxRows * kPageTokens];
   uint16_t scales[kPageTokens];
 };
 

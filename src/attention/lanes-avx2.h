@@ -1,7 +1,8 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads and sums of 8 lanes, for *-avx2.cpp files only. Everything is static: a copy per file, none for the linker.
+// Loads and sums of 8 lanes, codes by 32, for *-avx2.cpp files only. Everything is static: a copy per file, none for
+// the linker.
 #pragma once
 
 #include <immintrin.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "codec/page_layout.h"
 
 namespace kvasir::avx2 {
 
@@ -29,6 +31,28 @@ static inline __m256 load_halves(const uint16_t* halves) {
 
 [[maybe_unused]] static inline __m256i load_bytes(const void* bytes) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(bytes));
+}
+
+// The 32 fields of W bits in vector V of a plane.
+template <int W, int V>
+static inline __m256i load_fields(const uint8_t* plane) {
+  constexpr int per_word = 8 / W;
+  const __m256i word = load_bytes(plane + V / per_word * kVectorCodes);
+  // 16-bit shifts carry bits over from the neighbour byte; the mask drops them.
+  return _mm256_and_si256(_mm256_srli_epi16(word, V % per_word * W), _mm256_set1_epi8(char((1 << W) - 1)));
+}
+
+// Vector V of a cell of codes of 1 to 6 bits.
+template <int Bits, int V>
+static inline __m256i load_codes(const uint8_t* cell) {
+  constexpr Planes planes = planes_of(Bits);
+  const __m256i low = load_fields<planes.width[0], V>(cell);
+  if constexpr (planes.count == 1) {
+    return low;
+  } else {
+    const __m256i high = load_fields<planes.width[1], V>(cell + kVectorCodes * planes.width[0]);
+    return _mm256_or_si256(low, _mm256_slli_epi16(high, planes.width[0]));
+  }
 }
 
 [[maybe_unused]] static inline float sum_lanes(__m256 x) {

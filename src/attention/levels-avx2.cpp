@@ -4,6 +4,7 @@
 // From packed codes to levels: one load, shift and mask a vector, then a byte shuffle per 16 levels of the codebook.
 #include "attention/kernels-avx2.h"
 #include "attention/lanes-avx2.h"
+#include "attention/packed_loops.h"
 
 namespace kvasir::avx2 {
 
@@ -23,21 +24,6 @@ LevelTable load_table(const uint8_t* level, int bits) {
   return table;
 }
 
-// The 8 vectors of one plane of W-bit fields.
-template <int W>
-inline void expand_plane(const uint8_t* plane, __m256i (&field)[kCellVectors]) {
-  constexpr int per_word = 8 / W;
-  const __m256i mask = _mm256_set1_epi8(char((1 << W) - 1));
-#pragma GCC unroll 8
-  for (int word = 0; word < W; ++word) {
-    const __m256i x = load_bytes(plane + word * kVectorCodes);
-#pragma GCC unroll 8
-    for (int i = 0; i < per_word; ++i) {
-      field[word * per_word + i] = W == 8 ? x : _mm256_and_si256(_mm256_srli_epi16(x, i * W), mask);
-    }
-  }
-}
-
 template <int Bits>
 inline __m256i look_up(__m256i code, const LevelTable& table) {
   if constexpr (Bits <= 4) return _mm256_shuffle_epi8(table.part[0], code);
@@ -53,32 +39,13 @@ inline __m256i look_up(__m256i code, const LevelTable& table) {
 
 template <int Bits, bool Lookup>
 void unpack_cells(const uint8_t* packed, const LevelTable& table, int cells, uint8_t* out) {
-  constexpr Planes planes = planes_of(Bits);
-  for (int cell = 0; cell < cells; ++cell, packed += kVectorCodes * Bits, out += kCellLevels) {
-    __m256i code[kCellVectors];
-    expand_plane<planes.width[0]>(packed, code);
-    if constexpr (planes.count == 2) {
-      __m256i high[kCellVectors];
-      expand_plane<planes.width[1]>(packed + kVectorCodes * planes.width[0], high);
-#pragma GCC unroll 8
-      for (int v = 0; v < kCellVectors; ++v) {
-        code[v] = _mm256_or_si256(code[v], _mm256_slli_epi16(high[v], planes.width[0]));
-      }
-    }
-#pragma GCC unroll 8
-    for (int v = 0; v < kCellVectors; ++v) {
-      const __m256i level = Lookup ? look_up<Bits>(code[v], table) : code[v];
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + v * kVectorCodes), level);
-    }
-  }
-}
-
-template <int Bits>
-void unpack_bits(const uint8_t* packed, const uint8_t* level, int cells, uint8_t* out) {
-  if (level) {
-    unpack_cells<Bits, true>(packed, load_table(level, Bits), cells, out);
-  } else {
-    unpack_cells<Bits, false>(packed, LevelTable{}, cells, out);
+  for (int cell = 0; cell < cells; ++cell, packed += kVectorCodes * Bits, out += kCellCodes) {
+    each_vector([&](auto v) {
+      constexpr int V = decltype(v)::value;
+      const __m256i code = load_codes<Bits, V>(packed);
+      const __m256i level = Lookup ? look_up<Bits>(code, table) : code;
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + V * kVectorCodes), level);
+    });
   }
 }
 
@@ -97,17 +64,16 @@ void unpack_bytes(const uint8_t* packed, const uint8_t* level, int cells, uint8_
 
 void unpack_levels(const SegmentView& segment, int block, uint8_t* out) {
   if (segment.trellis) return unpack_trellis(segment, block, out);
-  const int cells = segment.count / kCellChannels, index = block * cells;
-  const auto* packed = reinterpret_cast<const uint8_t*>(segment.codes) + ptrdiff_t(index) * kVectorCodes * segment.bits;
-  switch (segment.bits) {
-    case 1: return unpack_bits<1>(packed, segment.level, cells, out);
-    case 2: return unpack_bits<2>(packed, segment.level, cells, out);
-    case 3: return unpack_bits<3>(packed, segment.level, cells, out);
-    case 4: return unpack_bits<4>(packed, segment.level, cells, out);
-    case 5: return unpack_bits<5>(packed, segment.level, cells, out);
-    case 6: return unpack_bits<6>(packed, segment.level, cells, out);
-    default: return unpack_bytes(packed, segment.level, cells, out);
-  }
+  unpack_block(segment, block, [&](auto bits, const uint8_t* packed, int cells) {
+    constexpr int kBits = decltype(bits)::value;
+    if constexpr (kBits == 8) {
+      unpack_bytes(packed, segment.level, cells, out);
+    } else if (segment.level) {
+      unpack_cells<kBits, true>(packed, load_table(segment.level, kBits), cells, out);
+    } else {
+      unpack_cells<kBits, false>(packed, LevelTable{}, cells, out);
+    }
+  });
 }
 
 }  // namespace kvasir::avx2

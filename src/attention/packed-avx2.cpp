@@ -6,14 +6,13 @@
 // Levels go from the page straight into registers and are multiplied with up to 8 rows there.
 #include "attention/kernels-avx2.h"
 #include "attention/lanes-avx2.h"
+#include "attention/packed_loops.h"
 
 namespace kvasir::avx2 {
 
 namespace {
 
-constexpr int kQuad = 4;  // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
 constexpr int kLaneCount = 8;
-constexpr int kMostRows = 8;  // that share one reading of the levels: as many sums as leave registers for the rest
 
 // --- from codes to sums ---
 
@@ -47,83 +46,30 @@ inline void add_products(__m256i levels, const int16_t* coefficients, int row_st
   }
 }
 
-// Vector V of a cell of `Bits`-bit codes, as levels.
+// What read_blocks hands out: vector V of a cell, as levels.
 template <int Bits, bool Lookup>
 struct Codes {
   static constexpr int bits = Bits;
-  __m256i table;
+  __m256i table = _mm256_setzero_si256();
 
-  template <int W, int V>
-  static inline __m256i field(const uint8_t* plane) {
-    constexpr int per_word = 8 / W;
-    const __m256i word = load_bytes(plane + V / per_word * kVectorCodes);
-    return _mm256_and_si256(_mm256_srli_epi16(word, V % per_word * W), _mm256_set1_epi8(char((1 << W) - 1)));
+  explicit Codes(const uint8_t* level) {
+    if constexpr (Lookup) table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(level)));
   }
   template <int V>
   inline __m256i vector(const uint8_t* cell) const {
-    constexpr Planes planes = planes_of(Bits);
-    __m256i code = field<planes.width[0], V>(cell);
-    if constexpr (planes.count == 2) {
-      const __m256i high = field<planes.width[1], V>(cell + kVectorCodes * planes.width[0]);
-      code = _mm256_or_si256(code, _mm256_slli_epi16(high, planes.width[0]));
-    }
+    const __m256i code = load_codes<Bits, V>(cell);
     return Lookup ? _mm256_shuffle_epi8(table, code) : code;
   }
 };
 
-// Levels that were unpacked before.
 struct Bytes {
   static constexpr int bits = 8;
+  static void unpack(const SegmentView& segment, int block, uint8_t* levels) { unpack_levels(segment, block, levels); }
   template <int V>
   inline __m256i vector(const uint8_t* cell) const {
     return load_bytes(cell + V * kVectorCodes);
   }
 };
-
-template <int N>
-struct Constant {
-  static constexpr int value = N;
-};
-
-// Cells of consecutive blocks: those of one follow one another, those of the next lie `stride` bytes on.
-struct Cells {
-  const uint8_t* first;
-  ptrdiff_t stride;
-};
-
-// Calls visit(source, cells) with what reads `blocks` blocks from `block` on.
-template <class Visit>
-inline void read_blocks(const SegmentView& segment, int block, int blocks, uint8_t* levels, Visit visit) {
-  const ptrdiff_t levels_of_block = ptrdiff_t(segment.count / kCellChannels) * kCellLevels;
-  const ptrdiff_t stride = levels_of_block / 8 * segment.bits;
-  const Cells cells = {reinterpret_cast<const uint8_t*>(segment.codes) + block * stride, stride};
-  const auto visit_codes = [&](auto bits) {
-    constexpr int kBits = decltype(bits)::value;
-    if (!segment.level) return visit(Codes<kBits, false>{}, cells);
-    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(segment.level));
-    visit(Codes<kBits, true>{_mm256_broadcastsi128_si256(table)}, cells);
-  };
-  if (!segment.trellis && segment.bits == 2) return visit_codes(Constant<2>{});
-  if (!segment.trellis && segment.bits == 3) return visit_codes(Constant<3>{});
-  if (!segment.trellis && segment.bits == 4) return visit_codes(Constant<4>{});
-  if (segment.bits == 8 && !segment.level) return visit(Bytes{}, cells);
-  for (int b = 0; b < blocks; ++b) unpack_levels(segment, block + b, levels + b * levels_of_block);
-  visit(Bytes{}, Cells{levels, levels_of_block});
-}
-
-// Calls visit(Constant<R>, first row) until all rows had their turn.
-template <class Visit>
-inline void in_row_groups(int rows, Visit visit) {
-  int r = 0;
-  for (; rows - r >= kMostRows; r += kMostRows) visit(Constant<kMostRows>{}, r);
-  if (rows - r >= 4) {
-    visit(Constant<4>{}, r);
-    r += 4;
-  }
-  if (rows - r == 3) return visit(Constant<3>{}, r);
-  if (rows - r == 2) return visit(Constant<2>{}, r);
-  if (rows - r == 1) return visit(Constant<1>{}, r);
-}
 
 // The sums above with the codebook's offset taken off, as floats. Wrapping on the way is harmless: the result fits.
 inline __m256 centered(__m256i sum, int offset_sum) {
@@ -178,7 +124,7 @@ template <int Octet, int R, class Source>
 
 void score_block(const SegmentView& segment, int block, const int16_t* query, const RowTerms* terms, int rows,
                  float* scores, uint8_t* levels) {
-  read_blocks(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
+  read_blocks<Codes, Bytes>(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
     in_row_groups(rows, [&](auto group, int r) {
       constexpr int R = decltype(group)::value;
       const int16_t* from = query + r * segment.count;
@@ -228,18 +174,6 @@ struct ChannelTerms {
   const uint16_t* scales;
   const uint16_t* zeros;
 };
-
-template <class Each>
-inline void each_vector(const Each& each) {
-  each(Constant<0>{});
-  each(Constant<1>{});
-  each(Constant<2>{});
-  each(Constant<3>{});
-  each(Constant<4>{});
-  each(Constant<5>{});
-  each(Constant<6>{});
-  each(Constant<7>{});
-}
 
 // Sums of the 8 channels of a cell over `blocks` blocks.
 template <int R, class Source>
@@ -292,7 +226,7 @@ void gather_segment(const SegmentView& segment, int dim, const float* weights, i
       terms[r] = fold_tokens(segment, block, blocks, weights + r * kPageTokens, scratch.weights + r * kPageTokens);
     }
     const uint16_t *scales = segment.channel_scales[block], *zeros = segment.channel_zeros[block];
-    read_blocks(segment, block, blocks, scratch.levels, [&](const auto& source, Cells cells) {
+    read_blocks<Codes, Bytes>(segment, block, blocks, scratch.levels, [&](const auto& source, Cells cells) {
       for (int c = 0; c < segment.count; c += kCellChannels, cells.first += kVectorCodes * source.bits) {
         const ChannelTerms channels = {scales ? scales + c : nullptr, zeros ? zeros + c : nullptr};
         in_row_groups(rows, [&](auto group, int r) {

@@ -7,15 +7,13 @@
 // Levels go from the page straight into registers and are multiplied with up to 8 rows there.
 #include "attention/kernels-avx2.h"
 #include "attention/kernels-avx512.h"
-#include "attention/lanes-avx2.h"
 #include "attention/lanes-avx512.h"
+#include "attention/packed_loops.h"
 
 namespace kvasir::avx512 {
 
 namespace {
 
-constexpr int kQuad = 4;      // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
-constexpr int kMostRows = 8;  // that share one reading of the levels: 16 sums with both bytes
 constexpr int kLaneCount = 16;
 constexpr float kHigh = 256.0f;
 constexpr float kSmallest = 1e-30f;  // below, the inverse overflows; such rows add nothing a float sum would notice
@@ -57,10 +55,6 @@ inline __m512i load_quad(const int8_t* four) {
   return _mm512_set1_epi32(*reinterpret_cast<const Quad*>(four));
 }
 
-inline __m512i load_twins(const uint8_t* first, const uint8_t* second) {
-  return _mm512_inserti64x4(_mm512_castsi256_si512(avx2::load_bytes(first)), avx2::load_bytes(second), 1);
-}
-
 // --- from codes to sums ---
 
 // Sums of R rows, those of high and of low bytes apart.
@@ -90,58 +84,29 @@ struct Sums {
   }
 };
 
-// Levels of `Bits`-bit codes, 64 at a time.
+// What read_blocks hands out, as levels: vectors 2 P and 2 P + 1 of a cell, or vector V of two cells.
 template <int Bits, bool Lookup>
 struct Codes {
   static constexpr int bits = Bits;
-  __m512i table;
+  __m512i table = _mm512_setzero_si512();
 
+  explicit Codes(const uint8_t* level) {
+    if constexpr (Lookup) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(level)));
+  }
   inline __m512i level(__m512i code) const { return Lookup ? _mm512_shuffle_epi8(table, code) : code; }
-  static inline __m512i masked(__m512i words, int width) {
-    // 16-bit shifts carry bits over from the neighbour byte; the mask drops them.
-    return _mm512_and_si512(words, _mm512_set1_epi8(char((1 << width) - 1)));
-  }
-  // Vectors 2 P and 2 P + 1 of a cell. Both lie in the same word of a plane: it goes to both halves, and each is
-  // shifted by its own amount.
-  template <int W, int P>
-  static inline __m512i pair_field(const uint8_t* plane) {
-    constexpr int per_word = 8 / W, first = 2 * P, low = first % per_word * W;
-    const __m512i word = _mm512_broadcast_i64x4(avx2::load_bytes(plane + first / per_word * kVectorCodes));
-    const __m512i shift = _mm512_inserti64x4(_mm512_set1_epi16(low), _mm256_set1_epi16(low + W), 1);
-    return masked(_mm512_srlv_epi16(word, shift), W);
-  }
   template <int P>
   inline __m512i pair(const uint8_t* cell) const {
-    constexpr Planes planes = planes_of(Bits);
-    __m512i code = pair_field<planes.width[0], P>(cell);
-    if constexpr (planes.count == 2) {
-      const __m512i high = pair_field<planes.width[1], P>(cell + kVectorCodes * planes.width[0]);
-      code = _mm512_or_si512(code, _mm512_slli_epi16(high, planes.width[0]));
-    }
-    return level(code);
-  }
-  // Vector V of two cells.
-  template <int W, int V>
-  static inline __m512i twin_field(const uint8_t* plane, ptrdiff_t apart) {
-    constexpr int per_word = 8 / W;
-    const uint8_t* word = plane + V / per_word * kVectorCodes;
-    return masked(_mm512_srli_epi16(load_twins(word, word + apart), V % per_word * W), W);
+    return level(load_code_pair<Bits, P>(cell));
   }
   template <int V>
   inline __m512i twins(const uint8_t* cell, ptrdiff_t apart) const {
-    constexpr Planes planes = planes_of(Bits);
-    __m512i code = twin_field<planes.width[0], V>(cell, apart);
-    if constexpr (planes.count == 2) {
-      const __m512i high = twin_field<planes.width[1], V>(cell + kVectorCodes * planes.width[0], apart);
-      code = _mm512_or_si512(code, _mm512_slli_epi16(high, planes.width[0]));
-    }
-    return level(code);
+    return level(load_code_twins<Bits, V>(cell, apart));
   }
 };
 
-// Levels that need no unpacking, or were unpacked before.
 struct Bytes {
   static constexpr int bits = 8;
+  static void unpack(const SegmentView& segment, int block, uint8_t* levels) { unpack_levels(segment, block, levels); }
   template <int P>
   inline __m512i pair(const uint8_t* cell) const {
     return load_bytes(cell + 2 * P * kVectorCodes);
@@ -151,51 +116,6 @@ struct Bytes {
     return load_twins(cell + V * kVectorCodes, cell + V * kVectorCodes + apart);
   }
 };
-
-template <int N>
-struct Constant {
-  static constexpr int value = N;
-};
-
-// Cells of consecutive blocks: those of one follow one another, those of the next lie `stride` bytes on.
-struct Cells {
-  const uint8_t* first;
-  ptrdiff_t stride;
-};
-
-// Calls visit(source, cells) with what reads `blocks` blocks from `block` on.
-template <class Visit>
-inline void read_blocks(const SegmentView& segment, int block, int blocks, uint8_t* levels, Visit visit) {
-  const ptrdiff_t levels_of_block = ptrdiff_t(segment.count / kCellChannels) * kCellLevels;
-  const ptrdiff_t stride = levels_of_block / 8 * segment.bits;
-  const Cells cells = {reinterpret_cast<const uint8_t*>(segment.codes) + block * stride, stride};
-  const auto visit_codes = [&](auto bits) {
-    constexpr int kBits = decltype(bits)::value;
-    if (!segment.level) return visit(Codes<kBits, false>{}, cells);
-    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(segment.level));
-    visit(Codes<kBits, true>{_mm512_broadcast_i32x4(table)}, cells);
-  };
-  if (!segment.trellis && segment.bits == 2) return visit_codes(Constant<2>{});
-  if (!segment.trellis && segment.bits == 3) return visit_codes(Constant<3>{});
-  if (!segment.trellis && segment.bits == 4) return visit_codes(Constant<4>{});
-  if (segment.bits == 8 && !segment.level) return visit(Bytes{}, cells);
-  for (int b = 0; b < blocks; ++b) unpack_levels(segment, block + b, levels + b * levels_of_block);
-  visit(Bytes{}, Cells{levels, levels_of_block});
-}
-
-// Calls visit(Constant<R>, first row) until all rows had their turn.
-template <class Visit>
-inline void in_row_groups(int rows, Visit visit) {
-  int r = 0;
-  for (; rows - r >= kMostRows; r += kMostRows) visit(Constant<kMostRows>{}, r);
-  if (rows - r >= 4) {
-    visit(Constant<4>{}, r);
-    r += 4;
-  }
-  if (rows - r == 3) return visit(Constant<3>{}, r);
-  if (rows - r == 2) return visit(Constant<2>{}, r);
-  if (rows - r == 1) return visit(Constant<1>{}, r);
-}
 
 float sum_row(const float* x, int n) {
   __m512 sum = _mm512_setzero_ps();
@@ -213,8 +133,7 @@ float dot_f16(const float* x, const uint16_t* halves, int n) {
 
 // --- scores ---
 
-// Rows of signed bytes: [rows][2][count], high before low.
-// Sums of tokens 16 Half .. 16 Half + 15 of a block.
+// query: [rows][2][count] signed bytes, high before low. Sums of tokens 16 Half .. 16 Half + 15 of a block.
 template <int Half, int R, class Source>
 [[gnu::noinline]] void score_half(const Source& source, const Cells& cells, const SegmentView& segment, int block,
                                   const int8_t* query, const RowTerms* terms, float* scores) {
@@ -239,7 +158,7 @@ template <int Half, int R, class Source>
 
 void score_block(const SegmentView& segment, int block, const int8_t* query, const RowTerms* terms, int rows,
                  float* scores, uint8_t* levels) {
-  read_blocks(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
+  read_blocks<Codes, Bytes>(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
     in_row_groups(rows, [&](auto group, int r) {
       constexpr int R = decltype(group)::value;
       const int8_t* from = query + 2 * r * segment.count;
@@ -288,18 +207,6 @@ struct ChannelTerms {
 
 inline __m512 halves_or_one(const uint16_t* halves, __mmask16 lanes) {
   return halves ? _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, halves)) : _mm512_set1_ps(1.0f);
-}
-
-template <class Each>
-inline void each_vector(const Each& each) {
-  each(Constant<0>{});
-  each(Constant<1>{});
-  each(Constant<2>{});
-  each(Constant<3>{});
-  each(Constant<4>{});
-  each(Constant<5>{});
-  each(Constant<6>{});
-  each(Constant<7>{});
 }
 
 // Sums of the channels of two cells that lie `apart` bytes apart, over `blocks` blocks; 0 stands for a cell without
@@ -352,7 +259,7 @@ void gather_segment(const SegmentView& segment, int dim, const float* weights, i
       terms[r] = fold_tokens(segment, block, blocks, weights + r * kPageTokens, bytes + 2 * r * kPageTokens);
     }
     const uint16_t *scales = segment.channel_scales[block], *zeros = segment.channel_zeros[block];
-    read_blocks(segment, block, blocks, scratch.levels, [&](const auto& source, Cells cells) {
+    read_blocks<Codes, Bytes>(segment, block, blocks, scratch.levels, [&](const auto& source, Cells cells) {
       const ptrdiff_t cell_bytes = ptrdiff_t(kVectorCodes) * source.bits;
       for (int c = 0; c < segment.count; c += 2 * kCellChannels, cells.first += 2 * cell_bytes) {
         const ChannelTerms channels = {scales ? scales + c : nullptr, zeros ? zeros + c : nullptr};

@@ -63,59 +63,35 @@ void fetch_half(const std::byte* side, size_t bytes, int half) {
 }
 
 // What of a slice any query of the block sees, in order.
-class Pieces {
- public:
-  Pieces(const HeadView& view, const QueryBlock& block, const Slice& slice, std::vector<Piece>& pieces)
-      : view_(view), block_(block), pieces_(pieces) {
-    pieces_.clear();
-    if (slice.sink) window(view.sink_k, view.sink_v, 0, view.sink_tokens);
-    for (int page = slice.first_page; page < slice.last_page; ++page) add_page(page);
-    if (slice.recent) window(view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
-  }
-
- private:
-  bool hidden(int64_t first, int tokens) const {
-    return first > block_.position + block_.tokens - 1 ||
-           first + tokens <= first_visible(*view_.layer, block_.position);
-  }
-
-  void window(const uint16_t* k, const uint16_t* v, int64_t first, int64_t count) {
-    const size_t k_row = size_t(view_.layer->key_dim) * sizeof *k, v_row = size_t(view_.layer->value_dim) * sizeof *v;
-    // A few tokens in 16 bits are as many bytes as a packed page.
-    const int64_t step = block_.tokens == 1 ? kPageTokens / 4 : kPageTokens;
+void list_pieces(const HeadView& view, const QueryBlock& block, const Slice& slice, std::vector<Piece>& pieces) {
+  const LayerGeometry& layer = *view.layer;
+  const int64_t oldest = first_visible(layer, block.position), newest = block.position + block.tokens - 1;
+  const auto hidden = [&](int64_t first, int tokens) { return first > newest || first + tokens <= oldest; };
+  // A few tokens in 16 bits are as many bytes as a packed page.
+  const int64_t step = block.tokens == 1 ? kPageTokens / 4 : kPageTokens;
+  const auto add_window = [&](const uint16_t* k, const uint16_t* v, int64_t first, int64_t count) {
+    const size_t k_row = size_t(layer.key_dim) * sizeof *k, v_row = size_t(layer.value_dim) * sizeof *v;
     for (int64_t done = 0; done < count; done += step) {
       const int tokens = int(std::min<int64_t>(step, count - done));
       if (hidden(first + done, tokens)) continue;
-      pieces_.push_back({-1, tokens, first + done, reinterpret_cast<const std::byte*>(k) + size_t(done) * k_row,
-                         reinterpret_cast<const std::byte*>(v) + size_t(done) * v_row, size_t(tokens) * k_row,
-                         size_t(tokens) * v_row});
+      pieces.push_back({-1, tokens, first + done, reinterpret_cast<const std::byte*>(k) + size_t(done) * k_row,
+                        reinterpret_cast<const std::byte*>(v) + size_t(done) * v_row, size_t(tokens) * k_row,
+                        size_t(tokens) * v_row});
     }
+  };
+  pieces.clear();
+  if (slice.sink) add_window(view.sink_k, view.sink_v, 0, view.sink_tokens);
+  for (int page = slice.first_page; page < slice.last_page; ++page) {
+    const bool kept = page < view.kept_pages();
+    const int64_t first = kept ? 0 : view.pages_start + int64_t(page - view.kept_pages()) * kPageTokens;
+    // Kept tokens lie before every query that reads them, so only a sliding window hides any.
+    if (kept ? view.kept->positions_of(page).back() < oldest : hidden(first, kPageTokens)) continue;
+    const size_t k_bytes = view.codecs->key.bytes, v_bytes = view.codecs->value.bytes;
+    const std::byte* k = view.page(page);
+    pieces.push_back({page, kPageTokens, first, k, k + k_bytes, k_bytes, v_bytes});
   }
-
-  void add_page(int page) {
-    const SideLayout &key = view_.codecs->key, &value = view_.codecs->value;
-    Piece piece;
-    piece.page = page;
-    if (page < view_.kept_pages()) {
-      // Kept tokens lie before every query that reads them, so only a sliding window hides any.
-      const KeptTokens& kept = *view_.kept;
-      const int32_t last = kept.positions[size_t(page) * kPageTokens + size_t(kept.tokens_of(page)) - 1];
-      if (last < first_visible(*view_.layer, block_.position)) return;
-    } else {
-      piece.first = view_.pages_start + int64_t(page - view_.kept_pages()) * kPageTokens;
-      if (hidden(piece.first, kPageTokens)) return;
-    }
-    piece.k = view_.page(page);
-    piece.v = piece.k + key.bytes;
-    piece.k_bytes = key.bytes;
-    piece.v_bytes = value.bytes;
-    pieces_.push_back(piece);
-  }
-
-  const HeadView& view_;
-  const QueryBlock& block_;
-  std::vector<Piece>& pieces_;
-};
+  if (slice.recent) add_window(view.recent_k, view.recent_v, view.recent_start, view.recent_end - view.recent_start);
+}
 
 // One pass over a slice.
 class SlicePass {
@@ -227,12 +203,8 @@ class SlicePass {
         space_.scores[size_t(r) * kPageTokens + size_t(t)] += space_.mean_scores[size_t(r)];
   }
 
-  std::span<const int32_t> kept_positions(int page) const {
-    return std::span(view_.kept->positions)
-        .subspan(size_t(page) * kPageTokens, static_cast<size_t>(view_.kept->tokens_of(page)));
-  }
   bool softmax_kept(int page) {
-    const std::span<const int32_t> positions = kept_positions(page);
+    const std::span<const int32_t> positions = view_.kept->positions_of(page);
     bool counts = false;
     for (int r = 0; r < rows_; ++r) {
       float* scores = space_.scores.data() + r * kPageTokens;
@@ -309,7 +281,7 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
                   Partial& partial) {
   partial.reset(block.tokens * view.layer->group(), view.layer->value_dim, view.codecs->value.mapped_dim());
   static thread_local std::vector<Piece> pieces;
-  Pieces(view, block, slice, pieces);
+  list_pieces(view, block, slice, pieces);
   if (pieces.empty()) return;
   fetch_half(pieces[0].k, pieces[0].k_bytes, 0);
   SlicePass pass(kernels, view, block, partial);

@@ -71,7 +71,7 @@ void value_block(const SegmentView& segment, int block, const uint8_t* levels, f
     if (segment.channel_zeros[block]) plain = _mm256_add_ps(plain, load_f16_8(segment.channel_zeros[block] + c));
     float* column = v + first_token * dim + segment.first + c;
     for (int t = 0; t < kBlockTokens; t += 8) {
-      const __m512i x = load_bytes(levels + c / kCellChannels * kCellLevels + t / 4 * kVectorCodes);
+      const __m512i x = load_bytes(levels + c / kCellChannels * kCellCodes + t / 4 * kVectorCodes);
 #pragma GCC unroll 4
       for (int b = 0; b < 4; ++b) {
         const __m512 values = centered_byte(x, b, offset);

@@ -5,6 +5,7 @@
 // codes and three to five byte shuffles a vector in place of one.
 #include "attention/kernels-avx2.h"
 #include "attention/lanes-avx2.h"
+#include "attention/packed_loops.h"
 
 namespace kvasir::avx2 {
 
@@ -64,24 +65,6 @@ struct Mixed {
   }
 };
 
-template <int V>
-struct Vector {
-  static constexpr int index = V;
-};
-
-// each(Vector<0>()), ... of a cell.
-template <class Each>
-inline void each_vector(const Each& each) {
-  each(Vector<0>());
-  each(Vector<1>());
-  each(Vector<2>());
-  each(Vector<3>());
-  each(Vector<4>());
-  each(Vector<5>());
-  each(Vector<6>());
-  each(Vector<7>());
-}
-
 template <int Bits, int Mixes>
 void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* before, int cells, uint8_t* out) {
   constexpr int kCodes = Bits == 3 ? 1 : 4 / Bits;
@@ -98,12 +81,12 @@ void unpack_cells(const TrellisCode& code, const uint8_t* cell, const uint8_t* b
   }
   each_vector([&](auto v) {
     // Of the cell before, only the last groups are in reach; what came before them isn't.
-    constexpr int V = decltype(v)::index;
+    constexpr int V = decltype(v)::value;
     if constexpr (V >= kCellVectors - Mixes * kCodes) mixed.next(table, group<Bits, V>(before, before));
   });
-  for (int i = 0; i < cells; ++i, cell += kVectorCodes * Bits, out += kCellLevels) {
+  for (int i = 0; i < cells; ++i, cell += kVectorCodes * Bits, out += kCellCodes) {
     each_vector([&](auto v) {
-      constexpr int V = decltype(v)::index;
+      constexpr int V = decltype(v)::value;
       const __m256i hash = mixed.next(table, group<Bits, V>(cell, before));
       // A shuffle reads the low 4 bits of a byte; bit 7, which would clear it, is never set in hashes of up to 7 bits.
       const __m256i level =

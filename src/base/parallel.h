@@ -10,7 +10,8 @@
 namespace kvasir {
 
 // Calls task(index, worker) for every index in [0, count), worker in [0, threads). Tasks are handed out one by one, so
-// uneven ones balance. An exception from a task is rethrown here after all workers stopped.
+// uneven ones balance; with OpenMP all threads take part, also in fewer tasks. An exception from a task is rethrown
+// here after all workers stopped.
 void parallel_for(int count, int threads, const std::function<void(int index, int worker)>& task);
 
 }  // namespace kvasir

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cache/page.h"
@@ -19,6 +20,9 @@ struct KeptTokens {
   int tokens() const { return int(positions.size()); }
   // Tokens of page `page` that count.
   int tokens_of(int page) const { return page + 1 < int(pages.size()) ? kPageTokens : tokens() - page * kPageTokens; }
+  std::span<const int32_t> positions_of(int page) const {
+    return std::span(positions).subspan(size_t(page) * kPageTokens, static_cast<size_t>(tokens_of(page)));
+  }
 };
 
 inline int64_t pages_for(int64_t tokens) {

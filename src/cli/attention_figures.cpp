@@ -7,6 +7,7 @@
 #include "cli/attention_run.h"
 #include "cli/effective_config.h"
 #include "cli/ggml_rows.h"
+#include "cli/text_table.h"
 
 namespace kvasir::cli {
 namespace {
@@ -46,6 +47,20 @@ std::vector<std::string> AttentionRun::ratio_cells(size_t method) const {
   for (size_t b = codecs(); b < methods_.size() && method < codecs(); ++b)
     cells.push_back(quartiles_text(ratio(method, b), 1, 2));
   return cells;
+}
+
+std::string AttentionRun::table(const std::vector<std::string>& titles,
+                                const std::function<std::vector<std::string>(size_t)>& cells) const {
+  std::vector<std::vector<std::string>> rows;
+  const auto add_row = [&](std::vector<std::string> row, std::initializer_list<std::vector<std::string>> parts) {
+    for (const std::vector<std::string>& part : parts) row.insert(row.end(), part.begin(), part.end());
+    rows.push_back(std::move(row));
+  };
+  add_row({"", "bits"}, {titles, error_titles(), ratio_titles()});
+  for (size_t m = 0; m < methods_.size(); ++m)
+    add_row({methods_[m].name, fmt::format("{:.2f}", methods_[m].bits_per_value)},
+            {cells(m), error_cells(m), ratio_cells(m)});
+  return text_table(rows);
 }
 
 std::string AttentionRun::conditions() const {

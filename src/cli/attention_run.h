@@ -5,6 +5,7 @@
 // turns.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,11 +58,11 @@ class AttentionRun {
   double ns_per_token(size_t method) const;  // in the cache, and KV head
   double gflops(size_t method) const;        // of both products of attention
 
-  // The cells of a table that decode and prefill have alike: head, errors, ratios.
-  std::vector<std::string> error_titles() const;
-  std::vector<std::string> error_cells(size_t method) const;
   std::vector<std::string> ratio_titles() const;
   std::vector<std::string> ratio_cells(size_t method) const;
+  // A row for each method: its name and bits, the routine's own cells, then errors and ratios.
+  std::string table(const std::vector<std::string>& titles,
+                    const std::function<std::vector<std::string>(size_t method)>& cells) const;
   // Instruction sets, bandwidth, copies, rounds.
   std::string conditions() const;
   // What the fitted codecs became, a line each; empty if there are none.
@@ -72,6 +73,8 @@ class AttentionRun {
  private:
   void check(AttentionMethod& method);
   double step(AttentionMethod& method, int copy);
+  std::vector<std::string> error_titles() const;
+  std::vector<std::string> error_cells(size_t method) const;
   Json figures(size_t method) const;
 
   AttentionSetup setup_;

@@ -89,10 +89,6 @@ void ChannelMap::project(const float* y, float* z) const {
 
 void ChannelMap::rotate(const PageColumns& columns, const float* x, float* y) const {
   if (fitted_ != nullptr) return fitted_->forward(columns, x, y);
-  if (order_.empty() && runs_.empty()) {
-    std::copy_n(x, dim_ * kColumns, y);
-    return;
-  }
   thread_local std::vector<float> ordered;
   if (!order_.empty()) {
     ordered.resize(size_t(dim_) * kColumns);
@@ -100,6 +96,7 @@ void ChannelMap::rotate(const PageColumns& columns, const float* x, float* y) co
       std::copy_n(x + order_[size_t(i)] * kColumns, kColumns, ordered.data() + i * kColumns);
     x = ordered.data();
   }
+  if (runs_.empty()) std::copy_n(x, dim_ * kColumns, y);
   for (const RotatedRun& run : runs_)
     run.rotation->forward(columns, x + run.first * kColumns, y + run.first * kColumns);
 }

@@ -12,8 +12,6 @@
 
 namespace kvasir {
 
-inline constexpr int kCellCodes = kVectorCodes * kCellVectors;
-
 // One cell: `columns` is at its first channel and token.
 template <class T>
 void to_cell(Side side, const T* columns, T* cell) {

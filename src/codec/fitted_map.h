@@ -30,7 +30,7 @@ struct FittedMap {
   void forward(const PageColumns& columns, const float* x, float* y) const;  // of 64 in columns, not in place
   // The clipped magnitude is the so manieth of the largest; 0: nothing is clipped.
   int clip_rank() const;
-  // Clips y [mapped_dim] in place.
+  // Clips y [mapped_dim] in place: the definition, which TokenFits::clip does for 64 at once.
   void clip_outliers(float* y) const;
 };
 using FittedMaps = std::vector<FittedMap>;  // one per KV head

@@ -72,7 +72,7 @@ void fit_gaussian(const Codebook& book, const Codec& codec, const float* y, int 
   // Nothing times infinity is NaN, which gets code 0: what a token without energy has.
   constexpr float kNone = std::numeric_limits<float>::infinity();
   const TokenFits& fits = token_fits();
-  float values[1 << 6], inverse[kPageTokens];
+  float values[1 << 8], inverse[kPageTokens];
   for (int code = 0; code < book.levels(); ++code) values[code] = book.value(code);
   const LevelTable table{book.levels() - 1, book.edges.data(), values};
   double energy[kPageTokens], cross[kPageTokens], power[kPageTokens];

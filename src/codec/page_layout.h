@@ -41,10 +41,11 @@ namespace kvasir {
 
 class Rotation;
 
-inline constexpr int kVectorCodes = 32;                            // codes in a vector = bytes after unpacking
-inline constexpr int kCellVectors = 8;                             // vectors in a cell
+inline constexpr int kVectorCodes = 32;  // codes in a vector = bytes after unpacking
+inline constexpr int kCellVectors = 8;   // vectors in a cell
+inline constexpr int kCellCodes = kVectorCodes * kCellVectors;
 inline constexpr int kBlocksPerPage = kPageTokens / kBlockTokens;  // 2
-static_assert(kBlockTokens * kCellChannels == kVectorCodes * kCellVectors);
+static_assert(kBlockTokens * kCellChannels == kCellCodes);
 
 struct SegmentLayout {
   int first = 0, count = 0, bits = 16;

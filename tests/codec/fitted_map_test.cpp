@@ -6,19 +6,14 @@
 
 #include <vector>
 
-#include "base/random.h"
 #include "codec/token_fits.h"
+#include "tests/base/normal_floats.h"
 #include "transform/page_columns.h"
 
 namespace kvasir {
 namespace {
 
-std::vector<float> normal(int count, uint64_t seed) {
-  SplitMix random(seed);
-  std::vector<float> x(static_cast<size_t>(count));
-  for (float& value : x) value = float(random.normal());
-  return x;
-}
+using test::normal_floats;
 
 // A page in columns is 64 vectors one after the other, to the last bit: mapped and clipped.
 TEST(FittedMap, APageIsItsVectors) {
@@ -29,10 +24,10 @@ TEST(FittedMap, APageIsItsVectors) {
         FittedMap map;
         map.dim = dim;
         map.mapped_dim = mapped;
-        map.rows = normal(mapped * dim, 1);
-        if (with_mean) map.mean = normal(dim, 2);
+        map.rows = normal_floats(mapped * dim, 1);
+        if (with_mean) map.mean = normal_floats(dim, 2);
         map.clip = 0.92f;
-        const std::vector<float> rows = normal(dim * kColumns, 3);
+        const std::vector<float> rows = normal_floats(dim * kColumns, 3);
         std::vector<float> x(rows.size()), y(size_t(mapped * kColumns)), one(static_cast<size_t>(mapped));
         std::vector<float> room(size_t(map.clip_rank() * kColumns));
         const PageColumns& columns = *all_page_columns()[level];

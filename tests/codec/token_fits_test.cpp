@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "codec/code_cells.h"
 #include "quant/codebook.h"
+#include "tests/base/normal_floats.h"
 
 namespace kvasir {
 namespace {
@@ -22,10 +23,7 @@ namespace {
 constexpr int kChannels[] = {1, 8, 13, 64};
 
 std::vector<float> normal(int channels, uint64_t seed) {
-  SplitMix random(seed);
-  std::vector<float> y(size_t(channels * kColumns));
-  for (float& value : y) value = float(random.normal());
-  return y;
+  return test::normal_floats(channels * kColumns, seed);
 }
 
 // Rounded before it is added, on every machine.

@@ -8,18 +8,13 @@
 
 #include <vector>
 
-#include "base/random.h"
+#include "tests/base/normal_floats.h"
 #include "transform/rotation.h"
 
 namespace kvasir {
 namespace {
 
-std::vector<float> normal(int count, uint64_t seed) {
-  SplitMix random(seed);
-  std::vector<float> x(static_cast<size_t>(count));
-  for (float& value : x) value = float(random.normal());
-  return x;
-}
+using test::normal_floats;
 
 TEST(PageColumns, RotationsAreThoseOfEachVector) {
   for (const PageColumns* columns : all_page_columns())
@@ -27,7 +22,7 @@ TEST(PageColumns, RotationsAreThoseOfEachVector) {
       for (const int dim : {8, 16, 24, 64, 72, 80, 96, 112, 120, 128, 160, 256, 504}) {
         if (kind != RotationKind::signed_fwht && dim > 128) continue;
         const Rotation& rotation = Rotation::of(kind, dim, 5);
-        const std::vector<float> rows = normal(dim * kColumns, uint64_t(dim));
+        const std::vector<float> rows = normal_floats(dim * kColumns, uint64_t(dim));
         std::vector<float> x(rows.size()), y(rows.size()), expected(static_cast<size_t>(dim));
         columns->to_columns(rows.data(), dim, x.data());
         rotation.forward(*columns, x.data(), y.data());
@@ -47,7 +42,7 @@ TEST(PageColumns, ProductsAreSumsInOrder) {
   for (const PageColumns* columns : all_page_columns())
     for (const int count : {1, 2, 3, 5, 8, 63, 64})
       for (const int dim : {1, 7, 64, 100}) {
-        const std::vector<float> matrix = normal(count * dim, 3), x = normal(dim * kColumns, 4);
+        const std::vector<float> matrix = normal_floats(count * dim, 3), x = normal_floats(dim * kColumns, 4);
         std::vector<float> y(size_t(count * kColumns), -1.0f);
         columns->multiply(matrix.data(), count, dim, x.data(), y.data());
         for (int j = 0; j < count; ++j)
