@@ -7,11 +7,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "cli/bench.h"
 #include "cli/codec_list.h"
 #include "cli/effective_config.h"
+#include "cli/interrupt.h"
 #include "cli/memory_flags.h"
 #include "cli/model_flags.h"
 #include "cli/turns_report.h"
@@ -20,6 +22,8 @@
 
 namespace kvasir::cli {
 namespace {
+
+constexpr size_t kNoteEvery = 10;  // turns
 
 struct TurnsFlags {
   ModelFlags model;
@@ -82,21 +86,22 @@ class TurnsBench {
   }
 
   void run() {
+    const InterruptGuard interrupt;
     ProgressBar bar("turns", int64_t(messages_.size()));
-    played_ = play_talk(ways_, messages_, flags_.answer_tokens, context_, [&](size_t turn) { bar.set(int64_t(turn)); });
+    played_ = play_talk(ways_, messages_, flags_.answer_tokens, context_, [&](const PlayedTalk& so_far) {
+      bar.set(int64_t(so_far.turns));
+      if (so_far.turns % kNoteEvery == 0) note_progress(so_far);
+      return !interrupt.interrupted();
+    });
     bar.clear();
   }
 
   Json json() const {
-    Json json = {{"model", model_->path()},
-                 {"talk", flags_.file.empty() ? Json("dialogue") : Json(flags_.file)},
-                 {"turns", flags_.turns},
-                 {"answer_tokens", flags_.answer_tokens},
-                 {"context", context_},
-                 {"trained_context", model_->trained_context()},
-                 {"positions_ended", played_.next_tokens > 0},
-                 {"threads", threads()},
-                 {"micro_batch", flags_.model.micro_batch}};
+    Json json = {{"model", model_->path()},    {"talk", flags_.file.empty() ? Json("dialogue") : Json(flags_.file)},
+                 {"turns", flags_.turns},      {"answer_tokens", flags_.answer_tokens},
+                 {"context", context_},        {"trained_context", model_->trained_context()},
+                 {"stopped", played_.stopped}, {"positions_ended", played_.next_tokens > 0},
+                 {"threads", threads()},       {"micro_batch", flags_.model.micro_batch}};
     if (flags_.file.empty()) json["seed"] = flags_.seed;
     if (!parts_.empty()) json["episodic"] = parts_[0]->settings();
     if (!parts_.empty()) json["episodic"]["--episodes"] = flags_.memory.episodes;
@@ -120,10 +125,23 @@ class TurnsBench {
           "The talk ends after turn {} of {}: the next one would need {} positions, and -c gives {} (the model "
           "was trained for {}). It ends so in every way, since what episodes drop keeps its positions.\n",
           played_.turns, messages_.size(), played_.next_tokens, context_, model_->trained_context());
+    if (played_.stopped)
+      fmt::print("Stopped after turn {} of {}: this is what was played so far.\n", played_.turns, messages_.size());
     fmt::print("\n{}", turns_tables(played_));
   }
 
  private:
+  // A run takes long: one line now and then, with the time of each way so far.
+  static void note_progress(const PlayedTalk& so_far) {
+    std::string line = fmt::format("turn {}, {} tokens:", so_far.turns, so_far.ways[0].turns.back().talk_tokens);
+    for (const WayTimes& way : so_far.ways) {
+      const std::vector<double> seconds = turn_seconds(way);
+      line += fmt::format(" {} {:.1f} s,", way.name, std::accumulate(seconds.begin(), seconds.end(), 0.0));
+    }
+    line.pop_back();
+    note(line);
+  }
+
   int threads() const { return thread_count(flags_.model); }
 
   void add_ours(const std::string& method, const NamedOptions& codec) {

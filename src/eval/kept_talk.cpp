@@ -157,15 +157,15 @@ TurnCost KeptTalk::take_turn(const std::string& message, int answer_tokens) {
   take_peak();
   TurnCost cost;
   Laps laps;
-  const std::vector<int32_t> tokens = prepare(message, cost);
+  const std::vector<int32_t> question = prepare(message, cost);
   cost.prepare = laps.lap();
-  std::vector<int32_t> answer = {read(tokens)};
+  std::vector<int32_t> answer = {read(question)};
   cost.read = laps.lap();
   while (int(answer.size()) < answer_tokens) answer.push_back(read({&answer.back(), 1}));
   cost.generate = laps.lap();
   finish(answer);
   cost.finish = laps.lap();
-  cost.decoded += int64_t(tokens.size() + answer.size()) - 1;
+  cost.decoded += int64_t(question.size() + answer.size()) - 1;
   begun_ = true;
   cost.talk_tokens = tokens();
   cost.bytes = bytes();
@@ -186,7 +186,7 @@ std::unique_ptr<KeptTalk> talk_in_episodes(const EpisodicSetup& setup) {
 }
 
 PlayedTalk play_talk(std::span<const NamedTalk> ways, std::span<const std::string> messages, int answer_tokens,
-                     int64_t context, const std::function<void(size_t)>& progress) {
+                     int64_t context, const std::function<bool(const PlayedTalk&)>& go_on) {
   PlayedTalk played;
   for (const NamedTalk& way : ways) played.ways.push_back({way.name, {}});
   for (const std::string& message : messages) {
@@ -207,7 +207,8 @@ PlayedTalk play_talk(std::span<const NamedTalk> ways, std::span<const std::strin
       played.ways[way].turns.push_back(cost);
     }
     ++played.turns;
-    if (progress) progress(played.turns);
+    played.stopped = go_on && !go_on(played);
+    if (played.stopped) break;
   }
   return played;
 }

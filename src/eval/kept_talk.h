@@ -64,12 +64,13 @@ struct PlayedTalk {
   std::vector<WayTimes> ways;
   size_t turns = 0;         // of all ways
   int64_t next_tokens = 0;  // that one turn more would have needed, if positions ended before the messages; else 0
+  bool stopped = false;     // by `go_on`
 };
 
 // The ways take turns, and who begins moves on by one each turn, so that a slow spell of the machine falls on all of
-// them. Ends where the next turn wouldn't fit into `context` positions: tokens that episodes drop count as well.
-// Throws Error invalid_argument where not even the first one fits.
+// them. Ends where the next turn wouldn't fit into `context` positions: tokens that episodes drop count as well. Or
+// where `go_on`, asked after each turn, says no. Throws Error invalid_argument where not even the first one fits.
 PlayedTalk play_talk(std::span<const NamedTalk> ways, std::span<const std::string> messages, int answer_tokens,
-                     int64_t context, const std::function<void(size_t turn)>& progress = {});
+                     int64_t context, const std::function<bool(const PlayedTalk& so_far)>& go_on = {});
 
 }  // namespace kvasir
