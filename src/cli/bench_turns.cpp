@@ -115,8 +115,8 @@ class TurnsBench {
 
   void print() const {
     const int64_t tokens = played_.ways[0].turns.back().talk_tokens;
-    fmt::print("{}, {} turns of {} tokens together, {} of them in each answer, {} threads\n", flags_.model.model,
-               played_.turns, tokens, flags_.answer_tokens, threads());
+    fmt::print("{}, {} turns, {} tokens together, {} in each answer, -t {}\n", flags_.model.model, played_.turns,
+               tokens, flags_.answer_tokens, threads());
     if (!parts_.empty())
       fmt::print("episodes: {} of {} tokens, chosen in blocks of {}\n", flags_.memory.episodes, flags_.memory.budget,
                  parts_[0]->settings().at("--block").get<int>());

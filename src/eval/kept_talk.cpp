@@ -106,7 +106,7 @@ class EpisodicTalk : public KeptTalk {
     sequence_ = question.episode.sequence;
     cost.clustered = question.clustered;
     cost.selected = question.episode.selected;
-    cost.opened = question.episode.opened;
+    cost.opened = question.episode.opened && begun();
     cost.episode = question.episode.episode;
     cost.decoded += chat_.memory().tokens_read() - before;
     return question.tokens;

@@ -22,7 +22,7 @@ struct TurnCost {
   double finish = 0;        // the turn becomes part of the past
   bool clustered = false;   // the past was clustered anew and read for each episode
   bool selected = false;    // the episode was selected from again
-  bool opened = false;      // a new episode
+  bool opened = false;      // a new episode; not the first turn's
   int episode = 0;          // that answered; 0 for other ways
   int64_t talk_tokens = 0;  // of the talk after the turn, the same in all ways
   int64_t decoded = 0;      // in this turn, whatever for
