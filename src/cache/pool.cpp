@@ -48,6 +48,7 @@ std::byte* Pool::allocate(size_t bytes) {
   size_class.free.pop_back();
   ++std::prev(size_class.slabs.upper_bound(slot))->second.live;
   used_ += bytes;
+  peak_ = std::max(peak_, used_);
   return slot;
 }
 

@@ -31,7 +31,9 @@ class Pool {
   void discount_mapped(size_t bytes) { mapped_ -= bytes; }
 
   size_t mapped() const { return mapped_; }
-  size_t used() const { return used_; }          // bytes in slots handed out
+  size_t used() const { return used_; }  // bytes in slots handed out
+  size_t peak() const { return peak_; }  // the most that `used` was since the last restart_peak
+  void restart_peak() { peak_ = used_; }
   size_t reserved() const { return reserved_; }  // bytes taken from the system
   size_t budget() const { return budget_; }
 
@@ -49,7 +51,7 @@ class Pool {
   void grow(SizeClass& size_class);
   void shrink(SizeClass& size_class, std::byte* base);
 
-  size_t budget_, used_ = 0, reserved_ = 0, mapped_ = 0;
+  size_t budget_, used_ = 0, peak_ = 0, reserved_ = 0, mapped_ = 0;
   std::map<size_t, SizeClass> classes_;
 };
 

@@ -13,6 +13,7 @@ void add_bench(CLI::App& program) {
   bench->require_subcommand(1);
   add_bench_attention(*bench);
   add_bench_end_to_end(*bench);
+  add_bench_turns(*bench);
 }
 
 }  // namespace kvasir::cli

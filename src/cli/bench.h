@@ -12,5 +12,6 @@ namespace kvasir::cli {
 
 void add_bench_attention(CLI::App& bench);
 void add_bench_end_to_end(CLI::App& bench);
+void add_bench_turns(CLI::App& bench);
 
 }  // namespace kvasir::cli

@@ -33,6 +33,11 @@ void add_memory_flags(CLI::App& command, MemoryFlags& flags) {
                   "(docs/episodes.md)")
       ->group(group)
       ->capture_default_str();
+  add_episode_flags(command, flags);
+}
+
+void add_episode_flags(CLI::App& command, MemoryFlags& flags) {
+  const std::string group = "Memory";
   command.add_option("--budget", flags.budget, "episodes: tokens that each keeps, per KV head and layer")
       ->group(group)
       ->capture_default_str();
@@ -63,12 +68,16 @@ void add_memory_flags(CLI::App& command, MemoryFlags& flags) {
 }
 
 void check_memory_flags(const CLI::App& command, const MemoryFlags& flags) {
-  const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
   if (flags.memory != "full" && !flags.episodic())
-    refuse(fmt::format("--memory takes full or episodes, got '{}'", flags.memory));
+    throw Error(ErrorCode::invalid_argument, fmt::format("--memory takes full or episodes, got '{}'", flags.memory));
+  check_episode_flags(command, flags, "--memory episodes");
+}
+
+void check_episode_flags(const CLI::App& command, const MemoryFlags& flags, const std::string& chosen) {
+  const auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
   for (const char* flag : kFlags)
     if (!flags.episodic() && command.count(flag) > 0)
-      refuse(fmt::format("{} is for --memory episodes: add that, or leave it out", flag));
+      refuse(fmt::format("{} is for {}: add that, or leave it out", flag, chosen));
   if (flags.budget < 1 || flags.budget > INT32_MAX)
     refuse(fmt::format("--budget takes 1 and more tokens, got {}", flags.budget));
   if (flags.block < 0) refuse(fmt::format("--block takes 0 and more tokens, got {}", flags.block));

@@ -31,9 +31,12 @@ struct MemoryFlags {
 };
 
 void add_memory_flags(CLI::App& command, MemoryFlags& flags);
+// All but --memory, for commands that choose by another flag.
+void add_episode_flags(CLI::App& command, MemoryFlags& flags);
 
-// What can be checked without a model. Throws Error invalid_argument: flags of episodes without --memory episodes too.
+// What can be checked without a model. Throws Error invalid_argument: flags of episodes where they aren't `chosen` too.
 void check_memory_flags(const CLI::App& command, const MemoryFlags& flags);
+void check_episode_flags(const CLI::App& command, const MemoryFlags& flags, const std::string& chosen);
 
 // The second engine, the encoder and the options of a chat on `answering`, which outlives it.
 class EpisodicParts {

@@ -8,18 +8,10 @@
 #include <numeric>
 #include <utility>
 
-#include "host/text_tokens.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
 namespace {
-
-// What stands in a template for a text that is put there later. Words of no model's special tokens.
-constexpr const char* kMessage = "(a message stands here)";
-constexpr const char* kAnswer = "(an answer stands here)";
-
-constexpr const char* kUser = "user";
-constexpr const char* kAssistant = "assistant";
 
 // Of an episode's snapshot beyond what its pages and windows take: section borders of each layer, and its header.
 size_t file_slack(size_t layers) {
@@ -27,30 +19,6 @@ size_t file_slack(size_t layers) {
 }
 
 }  // namespace
-
-// The frame of a turn doesn't depend on what was said before, so a template that rewrites history (trims answers, drops
-// reasoning) can't make a cache wrong that holds history as it was.
-EpisodicChat::Frame EpisodicChat::frame(const Model& model, const std::string& system) {
-  std::vector<Model::Message> messages;
-  if (!system.empty()) messages.push_back({"system", system});
-  messages.push_back({kUser, kMessage});
-  messages.push_back({kAssistant, kAnswer});
-  messages.push_back({kUser, kMessage});
-  const std::string text = model.apply_chat_template(messages, true);
-  if (text.empty())
-    throw Error(ErrorCode::unsupported, "this model has no chat template, so it can't chat; use `kvasir run`");
-  const size_t answer = text.rfind(kAnswer);
-  const size_t system_at = text.find(system);
-  const size_t first = text.find(kMessage, system_at == std::string::npos ? 0 : system_at + system.size());
-  const size_t second = text.rfind(kMessage);
-  if (answer == std::string::npos || first == std::string::npos || first > answer || second < answer)
-    throw Error(ErrorCode::unsupported,
-                "this model's chat template leaves out what was said before, so the past can't be told turn by turn; "
-                "leave out --memory episodes");
-  const size_t behind_answer = answer + std::string(kAnswer).size();
-  return {text.substr(0, first), text.substr(behind_answer, second - behind_answer),
-          text.substr(second + std::string(kMessage).size())};
-}
 
 EpisodicOptions EpisodicChat::complete(EpisodicOptions options) const {
   options.prompt = [this](const std::string& request, const std::string& excerpts) {
@@ -76,16 +44,16 @@ EpisodicOptions EpisodicChat::complete(EpisodicOptions options) const {
 EpisodicChat::EpisodicChat(const EpisodicSetup& setup, EpisodicChatState state)
     : answering_(setup.answering),
       state_(std::move(state)),
-      frame_(frame(setup.answering.model(), state_.system)),
+      frame_(chat_frame(setup.answering.model(), state_.system)),
       memory_(setup.reading, setup.answering, setup.encoder, complete(setup.options)) {
-  memory_.read(tokenize_beginning(answering_.model(), frame_.opening, true), {});
+  memory_.read(frame_.opening_tokens(answering_.model()), {});
 }
 
 EpisodicChat::EpisodicChat(const EpisodicSetup& setup, EpisodicChatState state, MemoryRecord record,
                            std::vector<std::vector<float>> embeddings, std::vector<SequenceId> sequences)
     : answering_(setup.answering),
       state_(std::move(state)),
-      frame_(frame(setup.answering.model(), state_.system)),
+      frame_(chat_frame(setup.answering.model(), state_.system)),
       memory_(setup.reading, setup.answering, setup.encoder, complete(setup.options)) {
   memory_.restore(std::move(record), std::move(embeddings), std::move(sequences));
 }
@@ -95,14 +63,10 @@ EpisodicChat::Question EpisodicChat::begin_turn(const std::string& message, cons
   const Model& model = answering_.model();
   const MemoryRecord& record = memory_.record();
   Question question;
-  if (record.turns.empty()) {
-    const std::string before = frame_.opening.empty() ? "" : frame_.opening.substr(frame_.opening.size() - 1);
-    question.tokens = tokenize_continuation(model, before, message + frame_.answer, true);
-  } else {
-    question.tokens = state_.pending;
-    const std::vector<int32_t> fresh = model.tokenize(frame_.closing + message + frame_.answer, false, true);
-    question.tokens.insert(question.tokens.end(), fresh.begin(), fresh.end());
-  }
+  const bool first = record.turns.empty();
+  if (!first) question.tokens = state_.pending;
+  const std::vector<int32_t> fresh = frame_.message_tokens(model, message, first);
+  question.tokens.insert(question.tokens.end(), fresh.begin(), fresh.end());
   const int64_t length = memory_.tokens() + int64_t(question.tokens.size()), context = answering_.options().context;
   if (length >= context)
     throw Error(ErrorCode::context_full,

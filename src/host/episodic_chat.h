@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "host/chat_frame.h"
 #include "host/episodic_memory.h"
 
 namespace kvasir {
@@ -66,18 +67,11 @@ class EpisodicChat {
   Engine& answering() const { return answering_; }
 
  private:
-  // A turn as the template writes it around what is said.
-  struct Frame {
-    std::string opening;  // before the first message of all, the system message included
-    std::string closing;  // between an answer and the next message
-    std::string answer;   // between a message and its answer
-  };
-  static Frame frame(const Model& model, const std::string& system);
   EpisodicOptions complete(EpisodicOptions options) const;
 
   Engine& answering_;
   EpisodicChatState state_;
-  Frame frame_;
+  ChatFrame frame_;
   EpisodicMemory memory_;
   std::string message_;  // of the turn that has begun
   Question question_;

@@ -248,6 +248,7 @@ EpisodicMemory::Retrieved EpisodicMemory::find(const std::string& query) {
   const std::span<const int32_t> missing = std::span<const int32_t>(tokens_).subspan(size_t(length));
   if (exceeds(found.episode, int64_t(missing.size()), options_.block)) {
     refresh(found.episode, missing);
+    found.selected = true;
   } else if (!missing.empty()) {
     answering_.decode(sequences_[size_t(found.episode)], missing);
     tokens_read_ += int64_t(missing.size());

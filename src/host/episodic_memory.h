@@ -95,6 +95,7 @@ class EpisodicMemory {
     int episode = -1;
     double cosine = 0;        // to the episode's nearest segment, or its centroid (match_segments)
     bool opened = false;      // nothing was like it: a new episode
+    bool selected = false;    // it had outgrown its budgets and was selected from again
     SequenceId sequence = 0;  // in the answering cache; holds the whole past as the episode sees it
     int64_t fed_tokens = 0;   // decoded now: what others were told since, and prompts or an opening where needed
   };

@@ -105,6 +105,18 @@ TEST(Pool, CountsWhatItHandsOut) {
   EXPECT_EQ(pool.reserved(), 0u) << "empty slabs go back to the system";
 }
 
+TEST(Pool, RemembersItsPeak) {
+  Pool pool(0);
+  std::byte* first = pool.allocate(100);
+  std::byte* second = pool.allocate(200);
+  pool.release(first, 100);
+  EXPECT_EQ(pool.peak(), 300u);
+  pool.restart_peak();
+  EXPECT_EQ(pool.peak(), 200u);
+  pool.release(second, 200);
+  EXPECT_EQ(pool.peak(), 200u);
+}
+
 TEST(Pool, SlotsAreAlignedAndDistinct) {
   Pool pool(0);
   std::vector<std::byte*> slots;
