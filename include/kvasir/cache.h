@@ -24,8 +24,6 @@ namespace kvasir {
 
 class FittedCodecs;  // codec/fitted_map.h
 
-inline constexpr int kMaxHeadDim = 512;  // channels of a head that attention can work on
-
 // Everything the cache and attention need to know about one layer. Filled by the host from the attention node.
 struct LayerGeometry {
   int heads = 0;                   // query heads

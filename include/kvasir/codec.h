@@ -17,6 +17,7 @@ namespace kvasir {
 inline constexpr int kPageTokens = 64;   // P: tokens in a packed page
 inline constexpr int kBlockTokens = 32;  // tokens in a block: the span of channel scales and of one code cell
 inline constexpr int kCellChannels = 8;  // channels in one code cell (32 tokens x 8 channels, codec/page_layout.h)
+inline constexpr int kMaxHeadDim = 512;  // channels of a head that attention can work on
 
 enum class Side : uint8_t { key, value };
 

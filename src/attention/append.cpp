@@ -95,9 +95,11 @@ void SpanAppend::pack(int head, int page) {
   auto& pages = state_.pages[size_t(head)];
   std::byte* bytes = pages[pages.size() - size_t(new_pages_) + size_t(page)].bytes();
   const auto side = [&](Side which, const SideLayout& layout, std::byte* to) {
-    const std::vector<float> x = page_rows(which, head, page);
+    std::vector<float> x = page_rows(which, head, page);
+    const float ratio = which == Side::key ? offset_ratio(layout.dim(), x.data()) : 0.0f;
+    if (layout.turning) layout.turning->remove(head, {rows_start_ + int64_t(page) * kPageTokens}, x.data());
     encode_page(layout, head, (which == Side::key ? state_.key_order : state_.value_order)[size_t(head)], x.data(), to);
-    if (which == Side::key) offset_ratio_[size_t(head * new_pages_ + page)] = offset_ratio(layout.dim(), x.data());
+    if (which == Side::key) offset_ratio_[size_t(head * new_pages_ + page)] = ratio;
   };
   side(Side::key, codecs_.key, bytes);
   side(Side::value, codecs_.value, bytes + codecs_.key.bytes);

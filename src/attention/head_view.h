@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cache/kept_tokens.h"
@@ -37,6 +38,11 @@ struct HeadView {
   int all_pages() const { return kept_pages() + page_count; }
   const std::byte* page(int index) const {
     return index < kept_pages() ? kept->pages[size_t(index)].bytes() : pages[index - kept_pages()].bytes();
+  }
+  RowPositions positions_of(int index) const {
+    if (index >= kept_pages()) return {pages_start + int64_t(index - kept_pages()) * kPageTokens};
+    const std::span<const int32_t> positions = kept->positions_of(index);
+    return {0, positions.data(), int(positions.size())};
   }
 };
 

@@ -19,7 +19,7 @@ constexpr int kFewRows = 48;
 // Per thread, so that attention doesn't allocate from step to step.
 struct Workspace {
   KernelScratch kernel;
-  std::vector<float> q, mapped_q, mean_scores, scores, tile;
+  std::vector<float> q, mapped_q, mean_scores, scores, tile, block_mean;
 };
 
 Workspace& workspace(int rows, const LayerCodecs& codecs) {
@@ -28,6 +28,7 @@ Workspace& workspace(int rows, const LayerCodecs& codecs) {
   space.mapped_q.resize(size_t(rows) * size_t(codecs.key.mapped_dim()));
   space.mean_scores.resize(size_t(rows));
   space.scores.resize(size_t(rows) * kPageTokens);
+  space.block_mean.resize(size_t(codecs.key.dim()));
   // Pages in the mapped basis, windows in the model's own.
   space.tile.resize(size_t(kPageTokens) * size_t(std::max({codecs.key.mapped_dim(), codecs.value.mapped_dim(),
                                                            codecs.key.dim(), codecs.value.dim()})));
@@ -41,6 +42,18 @@ ChannelMap map_of(const HeadView& view, Side side) {
   if (view.all_pages() == 0) return ChannelMap(layout, view.head);
   return ChannelMap(layout, view.head,
                     channel_order(layout, view.page(0) + (side == Side::key ? 0 : codecs.key.bytes)));
+}
+
+// Eight sums side by side, which are vectors to the compiler; key dims are multiples of 8 where keys are packed.
+float dot(const float* a, const float* b, size_t dim) {
+  constexpr size_t kAtOnce = 8;
+  float sums[kAtOnce] = {};
+  size_t c = 0;
+  for (; c + kAtOnce <= dim; c += kAtOnce)
+    for (size_t i = 0; i < kAtOnce; ++i) sums[i] += a[c + i] * b[c + i];
+  float sum = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  for (; c < dim; ++c) sum += a[c] * b[c];
+  return sum;
 }
 
 // A page, or up to 64 tokens of a window.
@@ -161,6 +174,7 @@ class SlicePass {
       kernels_.tile_scores(space_.mapped_q.data(), rows_, layout.mapped_dim(), space_.tile.data(), scores);
     }
     if (has_mean_) add_mean_scores();
+    if (layout.turning) add_turning_scores(*layout.turning, view_.positions_of(piece.page));
   }
 
   void gather_page(const Piece& piece, const float* weights) {
@@ -201,6 +215,22 @@ class SlicePass {
     for (int r = 0; r < rows_; ++r)
       for (int t = 0; t < kPageTokens; ++t)
         space_.scores[size_t(r) * kPageTokens + size_t(t)] += space_.mean_scores[size_t(r)];
+  }
+
+  // The same of a mean that turns with the position: one number a row for the tokens of each block of positions.
+  void add_turning_scores(const TurningMean& turning, const RowPositions& positions) {
+    const auto dim = size_t(layer_.key_dim);
+    for (int first = 0; first < positions.count;) {
+      const int64_t block = TurningMean::block_of(positions.at(first));
+      int end = first + 1;
+      while (end < positions.count && TurningMean::block_of(positions.at(end)) == block) ++end;
+      turning.of_block(view_.head, positions.at(first), space_.block_mean.data());
+      for (int r = 0; r < rows_; ++r) {
+        const float score = dot(space_.q.data() + size_t(r) * dim, space_.block_mean.data(), dim);
+        for (int t = first; t < end; ++t) space_.scores[size_t(r) * kPageTokens + size_t(t)] += score;
+      }
+      first = end;
+    }
   }
 
   bool softmax_kept(int page) {

@@ -25,17 +25,17 @@ struct DenseHead {
   }
   void add_page(const HeadView& view, int page) {
     const bool kept = page < view.kept_pages();
-    const int64_t first = view.pages_start + int64_t(page - view.kept_pages()) * kPageTokens;
     const size_t tokens = size_t(kept ? view.kept->tokens_of(page) : kPageTokens), before = positions.size();
     const SideLayout &key = view.codecs->key, &value = view.codecs->value;
     k.resize(k.size() + size_t(kPageTokens * key.dim()));
     v.resize(v.size() + size_t(kPageTokens * value.dim()));
     decode_page(key, view.head, view.page(page), k.data() + k.size() - size_t(kPageTokens * key.dim()));
+    const RowPositions rows = view.positions_of(page);
+    if (key.turning) key.turning->restore(view.head, rows, k.data() + k.size() - size_t(kPageTokens * key.dim()));
     decode_page(value, view.head, view.page(page) + key.bytes, v.data() + v.size() - size_t(kPageTokens * value.dim()));
     k.resize((before + tokens) * size_t(key.dim()));
     v.resize((before + tokens) * size_t(value.dim()));
-    for (size_t t = 0; t < tokens; ++t)
-      positions.push_back(kept ? view.kept->positions[size_t(page * kPageTokens) + t] : first + int64_t(t));
+    for (size_t t = 0; t < tokens; ++t) positions.push_back(rows.at(int(t)));
   }
 };
 

@@ -48,7 +48,9 @@ SideLayout fitted_side(const std::string& name, Side side, const LayerGeometry& 
                 "the calibration is of another model: layer " + std::to_string(layer) + " has " +
                     std::to_string(shape.kv_heads) + " heads of " + std::to_string(dim) + " channels, not " +
                     std::to_string(fitted.maps->size()) + " of " + std::to_string(fitted.codec.dim));
-  return SideLayout(fitted.codec, fitted.maps);
+  SideLayout layout(fitted.codec, fitted.maps);
+  layout.turning = fitted.turning;
+  return layout;
 }
 
 SideLayout side_layout(const std::string& name, Side side, const LayerGeometry& shape, int layer,

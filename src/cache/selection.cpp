@@ -56,16 +56,24 @@ std::vector<float> held_rows(const CacheImpl& impl, int layer, const LayerState&
     for (size_t i = 0; i < size_t(std::max<int64_t>(tokens, 0)) * dim; ++i)
       rows.push_back(half_to_float(half, from[i]));
   };
-  const auto page = [&](const PageRef& ref, int tokens) {
+  const auto page = [&](const PageRef& ref, int tokens, const RowPositions& positions) {
     std::vector<float> decoded(kPageTokens * dim);
     decode_page(layout, head, ref.bytes() + (side == Side::key ? 0 : codecs.key.bytes), decoded.data());
+    if (layout.turning) layout.turning->restore(head, positions, decoded.data());
     rows.insert(rows.end(), decoded.begin(), decoded.begin() + int64_t(size_t(tokens) * dim));
   };
   if (state.length == 0) return rows;
   halves(state.window.sink(side, head), std::min<int64_t>(impl.options.sink, state.length));
   const KeptTokens& kept = state.kept[size_t(head)];
-  for (size_t i = 0; i < kept.pages.size(); ++i) page(kept.pages[i], kept.tokens_of(int(i)));
-  for (const PageRef& ref : state.pages[size_t(head)]) page(ref, kPageTokens);
+  for (size_t i = 0; i < kept.pages.size(); ++i) {
+    const std::span<const int32_t> listed = kept.positions_of(int(i));
+    page(kept.pages[i], int(listed.size()), {0, listed.data(), int(listed.size())});
+  }
+  int64_t first = state.first + state.dropped_pages * kPageTokens;
+  for (const PageRef& ref : state.pages[size_t(head)]) {
+    page(ref, kPageTokens, {first});
+    first += kPageTokens;
+  }
   halves(state.window.recent(side, head), state.length - state.packed_end());
   return rows;
 }
@@ -113,7 +121,10 @@ KeptTokens pack(Pool& pool, const LayerCodecs& codecs, LayerState& state, int he
     state.value_order[size_t(head)] = value.order;
   }
   for (size_t page = 0; page < size_t(pages_for(kept.tokens())); ++page) {
-    const std::vector<float> k = page_of(tokens.k, key_dim, page), v = page_of(tokens.v, value_dim, page);
+    std::vector<float> k = page_of(tokens.k, key_dim, page);
+    const std::vector<float> v = page_of(tokens.v, value_dim, page);
+    const std::span<const int32_t> listed = kept.positions_of(int(page));
+    if (codecs.key.turning) codecs.key.turning->remove(head, {0, listed.data(), int(listed.size())}, k.data());
     kept.pages.push_back(PageRef::allocate(pool, codecs.page_bytes()));
     std::byte* const bytes = kept.pages.back().bytes();
     encode_page(codecs.key, head, key.order, key.mean, k.data(), bytes);

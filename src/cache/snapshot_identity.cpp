@@ -40,6 +40,10 @@ std::string meaning(const SideLayout& side) {
   PiecewiseChecksum sum;
   sum.add(std::as_bytes(std::span(text)));
   if (side.fitted) add_maps(sum, *side.fitted);
+  if (side.turning) {
+    const std::vector<double> numbers = side.turning->numbers();
+    sum.add(std::as_bytes(std::span(numbers)));
+  }
   return fmt::format("{:016x}", sum.value());
 }
 

@@ -12,7 +12,8 @@
 namespace kvasir {
 namespace {
 
-constexpr const char* kFormat = "kvasir calibration 2";
+// The first has no turning means: keys are summed as they are.
+constexpr const char *kPlainFormat = "kvasir calibration 2", *kFormat = "kvasir calibration 3";
 constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
 
 // One named sum of a head, as the file holds it.
@@ -111,11 +112,37 @@ LayerMoments read_layer(const SafetensorsFile& file, size_t index) {
   return layer;
 }
 
+// How the layer turns, and the means that its keys were summed without.
+void read_turning(const SafetensorsFile& file, size_t index, LayerMoments& layer) {
+  const TensorView& tensor = file.tensor(prefix(index) + "rotary");
+  const int64_t pairs = tensor.shape.size() == 2 ? tensor.shape[0] : -1;
+  if (pairs < 0 || pairs > layer.key_dim / 2) refuse(file, "a layer has no way to turn");
+  const std::span<const double> rotary = file.values<double>(prefix(index) + "rotary", {pairs, 3});
+  std::vector<bool> turns(size_t(layer.key_dim), false);
+  for (size_t i = 0; i < size_t(pairs); ++i) {
+    for (const double channel : rotary.subspan(3 * i, 2)) {
+      if (!(channel >= 0 && channel < layer.key_dim) || channel != std::floor(channel) || turns[size_t(channel)])
+        refuse(file, "a pair of channels isn't one");
+      turns[size_t(channel)] = true;
+    }
+    if (!(std::abs(rotary[3 * i + 2]) <= 4)) refuse(file, "an angle isn't one");
+    layer.rotary.push_back({int(rotary[3 * i]), int(rotary[3 * i + 1]), rotary[3 * i + 2]});
+  }
+  const auto heads = int64_t(layer.heads.size());
+  const std::span<const double> means = file.values<double>(prefix(index) + "key_mean", {heads, layer.key_dim});
+  for (const double number : means)
+    if (!(std::abs(number) < 1e30)) refuse(file, "it holds numbers that aren't finite");
+  for (size_t h = 0; h < layer.heads.size(); ++h) {
+    const std::span<const double> own = means.subspan(h * size_t(layer.key_dim), size_t(layer.key_dim));
+    layer.heads[h].key_mean.assign(own.begin(), own.end());
+  }
+}
+
 }  // namespace
 
 void save_calibration(const Calibration& calibration, const std::string& path) {
   SafetensorsWriter writer;
-  writer.set_metadata("format", kFormat);
+  writer.set_metadata("format", calibration.averaged ? kFormat : kPlainFormat);
   writer.set_metadata("model", calibration.model);
   writer.set_metadata("name", calibration.name);
   writer.set_metadata("text", calibration.text);
@@ -137,6 +164,16 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
     for (const HeadMoments& head : layer.heads)
       kept.back().insert(kept.back().end(), {head.tokens, head.queries, head.attention, head.squares});
     writer.add(prefix(i) + "counts", {heads, 4}, kept.back());
+    if (calibration.averaged) {
+      kept.emplace_back();
+      for (const RotaryPair& pair : layer.rotary)
+        kept.back().insert(kept.back().end(), {double(pair.a), double(pair.b), pair.angle});
+      writer.add(prefix(i) + "rotary", {int64_t(layer.rotary.size()), 3}, kept.back());
+      kept.emplace_back();
+      for (const HeadMoments& head : layer.heads)
+        kept.back().insert(kept.back().end(), head.key_mean.begin(), head.key_mean.end());
+      writer.add(prefix(i) + "key_mean", {heads, layer.key_dim}, kept.back());
+    }
     for (const Entry& entry : kEntries) {
       const int dim = dim_of(layer, entry.side);
       kept.emplace_back();
@@ -157,9 +194,10 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
 Calibration load_calibration(const std::string& path) {
   const SafetensorsFile file(path);
   const auto format = file.metadata().find("format");
-  if (format == file.metadata().end() || format->second != kFormat)
+  if (format == file.metadata().end() || (format->second != kFormat && format->second != kPlainFormat))
     refuse(file, "its format isn't '" + std::string(kFormat) + "'");
   Calibration calibration;
+  calibration.averaged = format->second == kFormat;
   calibration.model = file.metadata("model");
   calibration.name = file.metadata("name");
   calibration.text = file.metadata("text");
@@ -170,7 +208,10 @@ Calibration load_calibration(const std::string& path) {
   calibration.sink = int(whole_number(file, "sink", 0, 1 << 30));
   calibration.recent = int(whole_number(file, "recent", 0, 1 << 30));
   const int64_t layers = whole_number(file, "layers", 1, kMostLayers);
-  for (int64_t i = 0; i < layers; ++i) calibration.layers.push_back(read_layer(file, size_t(i)));
+  for (int64_t i = 0; i < layers; ++i) {
+    calibration.layers.push_back(read_layer(file, size_t(i)));
+    if (calibration.averaged) read_turning(file, size_t(i), calibration.layers.back());
+  }
   return calibration;
 }
 

@@ -19,4 +19,13 @@ LayerMoments::LayerMoments(const LayerGeometry& geometry)
   }
 }
 
+std::shared_ptr<const TurningMean> turning_mean(const LayerMoments& layer) {
+  std::vector<std::vector<float>> means;
+  for (const HeadMoments& head : layer.heads) {
+    if (head.key_mean.empty()) return nullptr;
+    means.push_back(head.key_mean);
+  }
+  return std::make_shared<const TurningMean>(layer.rotary, layer.key_dim, std::move(means));
+}
+
 }  // namespace kvasir

@@ -6,18 +6,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "codec/turning_mean.h"
 #include "kvasir/cache.h"
 
 namespace kvasir {
 
-// Sums over tokens, everything after RoPE and as attention uses it. Matrices are symmetric, whole, row by row.
+// Sums over tokens, everything after RoPE and as attention uses it (but see key_mean). Matrices are symmetric, whole,
+// row by row.
 //
 // An error e_t of key t changes the attention of query q where there is any, about sum_qt p_qt (q.e_t)^2 with p_qt what
 // q pays to t. So keys and queries are also summed by the attention they get and pay: a_t = sum_q p_qt, m_q = sum_t
 // p_qt over pairs of which t is in no 16-bit window.
 struct HeadMoments {
+  // Mean of the first window's keys turned back to position 0 [key_dim]; empty where keys are summed as they are. Else
+  // `key`, `attended_key` and their sums are of keys without it (codec/turning_mean.h).
+  std::vector<float> key_mean;
   double tokens = 0;                     // keys and values that were summed
   double queries = 0;                    // queries: tokens times query heads of the group
   double attention = 0;                  // sum of a_t = sum_q p_qt over those tokens
@@ -44,11 +50,15 @@ struct HeadMoments {
 struct LayerMoments {
   int key_dim = 0, value_dim = 0, group = 0;
   float scale = 1;
+  Rotary rotary;                   // how queries and keys turn with their position; empty: they don't, or nobody knows
   std::vector<HeadMoments> heads;  // KV heads
 
   LayerMoments() = default;
   explicit LayerMoments(const LayerGeometry& geometry);
   bool operator==(const LayerMoments&) const = default;
 };
+
+// Made of every head's key_mean; null if they have none.
+std::shared_ptr<const TurningMean> turning_mean(const LayerMoments& layer);
 
 }  // namespace kvasir

@@ -124,8 +124,9 @@ FittedCodec oscar_with_rotations(const LayerMoments& shape, Side side, const Osc
     for (int i = 0; i < dim; ++i)
       for (int j = 0; j < dim; ++j) map.rows[size_t(j * dim + i)] = rotation[size_t(i * dim + j)];
     map.dual = map.rows;
-    if (options.center && side == Side::key) map.mean = key_mean(shape.heads[h]);
+    if (options.center && side == Side::key && shape.heads[h].key_mean.empty()) map.mean = key_mean(shape.heads[h]);
   }
+  if (options.center && side == Side::key) fitted.turning = turning_mean(shape);
   fitted.maps = std::move(maps);
   return fitted;
 }

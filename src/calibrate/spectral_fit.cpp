@@ -45,7 +45,7 @@ Spectrum key_spectrum(const LayerMoments& layer, const HeadMoments& head, const 
   spectrum.dual = u.transpose() * inverse;
   for (int j = 0; j < layer.key_dim; ++j)
     spectrum.variance.push_back(std::max(0.0, solver.eigenvalues()[layer.key_dim - 1 - j]));
-  spectrum.mean = key_mean(head);
+  if (head.key_mean.empty()) spectrum.mean = key_mean(head);
   return spectrum;
 }
 
@@ -124,6 +124,7 @@ FittedCodec fit_spectral(const LayerMoments& layer, Side side, const SpectralOpt
   auto maps = std::make_shared<FittedMaps>();
   for (const Spectrum& spectrum : spectra) maps->push_back(write_map(spectrum, classes));
   fitted.maps = std::move(maps);
+  if (side == Side::key) fitted.turning = turning_mean(layer);
   return fitted;
 }
 

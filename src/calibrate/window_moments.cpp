@@ -5,6 +5,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "base/parallel.h"
@@ -137,8 +138,17 @@ std::vector<double> WindowMoments::attend(const AttentionRows& rows, int index, 
   return paid;
 }
 
-void WindowMoments::finish_head(HeadMoments& moments, const Head& head) const {
-  const Rows k = widen(head.keys, sink_, geometry_.key_dim), v = widen(head.values, sink_, geometry_.value_dim);
+void WindowMoments::finish_head(HeadMoments& moments, int index, const TurningMean* mean) const {
+  const Head& head = heads_[size_t(index)];
+  const Rows whole = widen(head.keys, sink_, geometry_.key_dim), v = widen(head.values, sink_, geometry_.value_dim);
+  Rows k = whole;
+  if (mean != nullptr) {
+    std::vector<float> block(size_t(geometry_.key_dim));
+    for (int t = 0; t < k.rows(); ++t) {
+      if (t == 0 || (sink_ + t) % kPageTokens == 0) mean->of_block(index, sink_ + t, block.data());
+      for (int c = 0; c < geometry_.key_dim; ++c) k(t, c) -= double(block[size_t(c)]);
+    }
+  }
   const Eigen::Map<const Eigen::VectorXd> attention(head.attention.data() + sink_, k.rows());
   const Eigen::Map<const Eigen::VectorXd> squares(head.squares.data() + sink_, k.rows());
   moments.tokens += double(k.rows());
@@ -157,7 +167,7 @@ void WindowMoments::finish_head(HeadMoments& moments, const Head& head) const {
   add_products(moments.value, v);
   add_products(moments.attended_value, squares.cwiseSqrt().asDiagonal() * v);
   const Eigen::Map<const Rows> metric(head.query.data(), geometry_.key_dim, geometry_.key_dim);
-  const Eigen::VectorXd energy = (k * metric).cwiseProduct(k).rowwise().sum().cwiseMax(0);
+  const Eigen::VectorXd energy = (whole * metric).cwiseProduct(whole).rowwise().sum().cwiseMax(0);
   if (energy.sum() > 0)
     add_products(moments.proxy_value, (energy * (double(k.rows()) / energy.sum())).cwiseSqrt().asDiagonal() * v);
   add_to(moments.query, head.query);
@@ -165,10 +175,34 @@ void WindowMoments::finish_head(HeadMoments& moments, const Head& head) const {
   add_to(moments.output, head.output);
 }
 
-void WindowMoments::finish(LayerMoments& moments, int threads) {
+std::vector<float> WindowMoments::turned_back_mean(const Rotary& rotary, const Head& head) const {
+  const int dim = geometry_.key_dim;
+  std::vector<double> sums(size_t(dim), 0.0);
+  for (int t = sink_; t < tokens_; ++t) {
+    const float* key = head.keys.data() + size_t(t) * size_t(dim);
+    std::vector<double> x(key, key + dim);
+    for (const RotaryPair& pair : rotary) {
+      const auto z = std::complex<double>(x[size_t(pair.a)], x[size_t(pair.b)]) * std::polar(1.0, -pair.angle * t);
+      x[size_t(pair.a)] = z.real();
+      x[size_t(pair.b)] = z.imag();
+    }
+    for (size_t c = 0; c < x.size(); ++c) sums[c] += x[c];
+  }
+  std::vector<float> mean;
+  for (const double sum : sums) mean.push_back(float(sum / std::max(1, tokens_ - sink_)));
+  return mean;
+}
+
+void WindowMoments::finish(LayerMoments& moments, int threads, bool turning) {
+  if (turning) {
+    if (moments.heads[0].key_mean.empty())
+      for (size_t h = 0; h < heads_.size(); ++h)
+        moments.heads[h].key_mean = turned_back_mean(moments.rotary, heads_[h]);
+  }
+  const std::shared_ptr<const TurningMean> mean = turning ? turning_mean(moments) : nullptr;
   if (tokens_ > sink_)
     parallel_for(int(heads_.size()), threads,
-                 [&](int head, int) { finish_head(moments.heads[size_t(head)], heads_[size_t(head)]); });
+                 [&](int head, int) { finish_head(moments.heads[size_t(head)], head, mean.get()); });
   tokens_ = 0;
   for (Head& head : heads_) {
     head.keys.clear();

@@ -22,8 +22,9 @@ class WindowMoments {
 
   // The next rows, in order. Sums don't depend on the number of threads.
   void add(const AttentionRows& rows, int threads);
-  // Adds the window to the moments and starts the next.
-  void finish(LayerMoments& moments, int threads);
+  // Adds the window to the moments and starts the next. `turning`: the window began at position 0 and keys are summed
+  // without their turning mean, which the first window decides.
+  void finish(LayerMoments& moments, int threads, bool turning = false);
 
  private:
   struct Head {
@@ -35,7 +36,9 @@ class WindowMoments {
   void add_head(const AttentionRows& rows, int head);
   // m_q of the rows' queries.
   std::vector<double> attend(const AttentionRows& rows, int head, int query_head);
-  void finish_head(HeadMoments& moments, const Head& head) const;
+  // Keys [tokens, key_dim] of a window that begins at position 0, turned back to it: their mean behind the sinks.
+  std::vector<float> turned_back_mean(const Rotary& rotary, const Head& head) const;
+  void finish_head(HeadMoments& moments, int head, const TurningMean* mean) const;
 
   const LayerGeometry& geometry_;
   const Kernels& kernels_;

@@ -28,7 +28,6 @@ struct CalibrateFlags {
   std::string rotations;    // to export to
   bool per_head = false;
   CalibrationOptions run;
-  int window = 0;  // 0: as calibration_window says
   uint64_t seed = 1;
   bool json = false;
 };
@@ -103,8 +102,6 @@ void calibrate(CalibrateFlags flags) {
   const std::string out = flags.out.empty() ? kept_calibration_path(model->fingerprint()) : flags.out;
   flags.run.threads = thread_count(flags.model);
   flags.run.micro_batch = flags.model.micro_batch;
-  const int64_t positions = flags.run.positions > 0 ? flags.run.positions : model->trained_context();
-  flags.run.window = flags.window != 0 ? flags.window : calibration_window(positions, flags.run.tokens);
   const Stopwatch watch;
   const Calibration calibration = flags.files.empty()
                                       ? calibrate_on_own_text(model, flags.run, flags.seed, out)
@@ -124,6 +121,7 @@ void calibrate(CalibrateFlags flags) {
                  {"text", calibration.text},
                  {"text_hash", calibration.text_hash},
                  {"positions", calibration.positions},
+                 {"averaged", calibration.averaged},
                  {"window", calibration.window},
                  {"sink", calibration.sink},
                  {"recent", calibration.recent},
@@ -146,13 +144,11 @@ void add_calibrate(CLI::App& program) {
   command->add_option("-f,--file", flags->files, "texts to read; without any the model writes its own");
   command->add_option("-o,--output", flags->out, "where to write; else where --kv finds it by itself");
   command->add_option("--tokens", flags->run.tokens, "most tokens to read")->capture_default_str();
-  command
-      ->add_option("--window", flags->window,
-                   "tokens that are read at a time; 0: 1,024, down to 256 where these would leave gaps in the context")
+  command->add_option("--window", flags->run.window, "tokens that are read at a time, each a text of its own")
       ->capture_default_str();
   command
       ->add_option("--positions", flags->run.positions,
-                   "windows start at places spread over so many; 0: over what the model was trained for")
+                   "positions that a text may begin at; 0: what the model was trained for")
       ->capture_default_str();
   command->add_option("--sink", flags->run.sink, "first tokens of a window, which don't count")->capture_default_str();
   command->add_option("--recent", flags->run.recent, "last tokens up to a query, which don't count for it")

@@ -21,7 +21,7 @@ constexpr int kOwnTextLength = 1024;  // tokens of each text that the model writ
 
 // What a first use may take: the run ends after the window that passes the time.
 constexpr int64_t kFirstTokens = 8192;
-constexpr int kFirstWindow = 512;  // short ones start at more places of the context
+constexpr int kFirstWindow = 512;  // short, so that the time is kept to
 constexpr double kFirstSeconds = 60;
 constexpr int kFirstDays = 120;  // of the project's own document, about 130 tokens each
 constexpr uint64_t kFirstSeed = 1;
@@ -77,7 +77,7 @@ void calibrate_on_first_use(const std::shared_ptr<Model>& model, const CacheFlag
                    kFirstTokens));
   CalibrationOptions run;
   run.tokens = kFirstTokens;
-  run.window = std::min(kFirstWindow, calibration_window(model->trained_context(), kFirstTokens));
+  run.window = kFirstWindow;
   run.most_seconds = kFirstSeconds;
   run.threads = threads;
   try {

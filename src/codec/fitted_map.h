@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/turning_mean.h"
 #include "kvasir/codec.h"
 #include "transform/page_columns.h"
 
@@ -39,6 +40,7 @@ using FittedMaps = std::vector<FittedMap>;  // one per KV head
 struct FittedCodec {
   Codec codec;
   std::shared_ptr<const FittedMaps> maps;
+  std::shared_ptr<const TurningMean> turning;  // of keys, which maps see without it; or null
 };
 
 // Codecs fitted to one model (calibrate/codec_fits.h makes them from a calibration).

@@ -80,8 +80,10 @@ constexpr size_t order_bytes(int dim) {
 struct SideLayout {
   Codec codec;
   std::vector<SegmentLayout> segments;
-  std::vector<RotatedRun> runs;                       // of channels in their order; empty if the map is the identity
-  std::shared_ptr<const FittedMaps> fitted;           // one map per KV head; null unless MapKind::fitted
+  std::vector<RotatedRun> runs;              // of channels in their order; empty if the map is the identity
+  std::shared_ptr<const FittedMaps> fitted;  // one map per KV head; null unless MapKind::fitted
+  // What keys are stored without; whoever encodes a page removes it first, and adds it to what is decoded. Or null.
+  std::shared_ptr<const TurningMean> turning;
   const Rotation* projection = nullptr;               // S of residual_sign
   double sign_scale = 0;                              // what a sign stands for, over the residual's norm
   size_t scales = 0, zeros = 0, mean = 0, order = 0;  // offsets; meaningful where the codec has them

@@ -12,7 +12,9 @@
 #include <numeric>
 
 #include "base/checksum.h"
+#include "calibrate/position_average.h"
 #include "calibrate/window_moments.h"
+#include "host/rotary_probe.h"
 #include "kvasir/error.h"
 
 namespace kvasir {
@@ -41,7 +43,8 @@ std::vector<Tokens> cut_windows(const Model& model, const std::string& text, con
 }
 
 // An empty calibration with everything known before the first window.
-Calibration start(const Model& model, const std::vector<Tokens>& windows, const CalibrationOptions& options) {
+Calibration start(const Model& model, const std::vector<Tokens>& windows, const CalibrationOptions& options,
+                  const std::optional<std::vector<Rotary>>& rotary) {
   Calibration calibration;
   calibration.model = model.fingerprint();
   calibration.name = model.name();
@@ -52,9 +55,11 @@ Calibration start(const Model& model, const std::vector<Tokens>& windows, const 
   calibration.window = options.window;
   calibration.positions = options.positions > 0 ? options.positions : model.trained_context();
   calibration.positions = std::max<int64_t>(calibration.positions, options.window);
+  calibration.averaged = rotary.has_value();
   calibration.sink = options.sink;
   calibration.recent = options.recent;
   for (const LayerGeometry& layer : model.geometry().layers) calibration.layers.emplace_back(layer);
+  for (size_t i = 0; rotary && i < rotary->size(); ++i) calibration.layers[i].rotary = (*rotary)[i];
   return calibration;
 }
 
@@ -77,8 +82,9 @@ Calibration resume(Calibration fresh, const CalibrationOptions& options) {
                                           error.what(), options.checkpoint));
   }
   const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
-                    left.positions == fresh.positions && left.sink == fresh.sink && left.recent == fresh.recent &&
-                    left.layers.size() == fresh.layers.size() && left.tokens % left.window == 0;
+                    left.positions == fresh.positions && left.averaged == fresh.averaged && left.sink == fresh.sink &&
+                    left.recent == fresh.recent && left.layers.size() == fresh.layers.size() &&
+                    left.tokens % left.window == 0;
   return same ? left : fresh;
 }
 
@@ -102,13 +108,6 @@ void check_sums(const Calibration& calibration) {
 }
 
 }  // namespace
-
-int calibration_window(int64_t positions, int64_t tokens) {
-  constexpr int kLongest = 1024, kShortest = 256, kApart = 1024;
-  int window = kLongest;
-  while (window > kShortest && positions / std::max<int64_t>(1, tokens / window) > kApart) window /= 2;
-  return window;
-}
 
 void check_calibration(const CalibrationOptions& options) {
   if (options.window < 64)
@@ -136,7 +135,8 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::stri
 Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vector<Tokens>& windows,
                             const CalibrationOptions& options) {
   check_calibration(options);
-  Calibration calibration = resume(start(*model, windows, options), options);
+  const std::optional<std::vector<Rotary>> rotary = measure_rotary(model, options.threads);
+  Calibration calibration = resume(start(*model, windows, options, rotary), options);
   const auto done = size_t(calibration.tokens / calibration.window);
 
   std::vector<WindowMoments> current;  // of each layer
@@ -154,7 +154,7 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vect
   const auto begin = std::chrono::steady_clock::now();
   for (size_t i = done; i < windows.size(); ++i) {
     const SequenceId sequence = engine.cache().create();
-    engine.start_at(start_of(i, windows.size(), calibration));
+    engine.start_at(calibration.averaged ? 0 : start_of(i, windows.size(), calibration));
     for (int fed = 0; fed < options.window; fed += engine_options.micro_batch) {
       const int count = std::min(engine_options.micro_batch, options.window - fed);
       engine.decode(sequence, std::span(windows[i]).subspan(size_t(fed), size_t(count)));
@@ -163,13 +163,15 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vect
     }
     engine.cache().remove(sequence);
     for (size_t layer = 0; layer < current.size(); ++layer)
-      current[layer].finish(calibration.layers[layer], options.threads);
+      current[layer].finish(calibration.layers[layer], options.threads, calibration.averaged);
     calibration.tokens += options.window;
     if (!options.checkpoint.empty() && i + 1 < windows.size()) save_calibration(calibration, options.checkpoint);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (options.most_seconds > 0 && seconds.count() > options.most_seconds) break;
   }
   check_sums(calibration);
+  if (calibration.averaged)
+    for (LayerMoments& layer : calibration.layers) average_over_positions(layer, calibration.positions);
   return calibration;
 }
 

@@ -19,8 +19,10 @@ namespace kvasir {
 struct CalibrationOptions {
   int64_t tokens = 16384;  // at most; whole windows
   int window = 1024;
-  // Windows start at places spread evenly over so many positions; 0: over the context that the model was trained for.
-  // Keys turn with their position, and directions that a calibration hasn't seen get no bits.
+  // Sums are of windows that begin anywhere below so many positions; 0: in the context that the model was trained for.
+  // Keys turn with their position, and directions that a calibration hasn't seen get no bits. Windows are read at
+  // position 0 and their sums averaged over all beginnings (calibrate/position_average.h), or read at places spread
+  // over the positions, where a model does something else with them than turning.
   int64_t positions = 0;
   int sink = 16, recent = 64;  // 16-bit windows, whose tokens do not count
   double most_seconds = 0;     // stop after the window that passes it; 0: no limit
@@ -30,10 +32,6 @@ struct CalibrationOptions {
   std::string text_name;   // for the record
   std::function<void(int64_t done, int64_t total)> progress;  // tokens
 };
-
-// The longest of 1,024, 512 and 256 tokens with which the windows of so many tokens, spread over `positions`, start at
-// most 1,024 positions apart; else 256. Between their starts nothing tells where keys point.
-int calibration_window(int64_t positions, int64_t tokens);
 
 // Throws Error invalid_argument for numbers that don't go together; run_calibration calls it too.
 void check_calibration(const CalibrationOptions& options);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attend() over codecs whose maps are fitted: not orthogonal, different for each head, with a mean, with channels that
-// are dropped, with 8-bit scales and clipping.
+// are dropped, with 8-bit scales and clipping, and keys that are stored without a mean that turns.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -43,6 +43,31 @@ FittedMap random_map(int dim, int kept, bool with_mean, SplitMix& random) {
   return map;
 }
 
+// Halves of 3/4 of the channels turn; large means.
+std::shared_ptr<const TurningMean> turning_mean(int dim) {
+  Rotary rotary;
+  const int pairs = dim * 3 / 8;
+  for (int i = 0; i < pairs; ++i) rotary.push_back({i, i + pairs, std::pow(1e4, -double(i) / pairs)});
+  SplitMix random(17);
+  std::vector<std::vector<float>> means(2, std::vector<float>(size_t(dim)));
+  for (auto& mean : means)
+    for (float& x : mean) x = float(4 * random.normal());
+  return std::make_shared<const TurningMean>(std::move(rotary), dim, std::move(means));
+}
+
+// Keys that go round with their position, as a bias before RoPE has them.
+Stream turning_stream(int tokens, uint64_t seed) {
+  Stream stream(small_layer(6, 2, 64), tokens, seed);
+  const auto turning = turning_mean(64);
+  std::vector<float> mean(64);
+  for (int t = 0; t < tokens; ++t)
+    for (int h = 0; h < 2; ++h) {
+      turning->of_block(h, t, mean.data());
+      for (size_t c = 0; c < 64; ++c) stream.k[stream.key_at(t, h) + c] += mean[c];
+    }
+  return stream;
+}
+
 struct Shape {
   const char* name;
   int dim;
@@ -51,6 +76,7 @@ struct Shape {
   ScaleFit fit;
   bool mean;
   float clip;
+  bool turning = false;
 };
 
 class RandomFits : public FittedCodecs {
@@ -74,6 +100,7 @@ class RandomFits : public FittedCodecs {
       maps->back().clip = shape_.clip;
     }
     fitted.maps = std::move(maps);
+    if (shape_.turning && side == Side::key) fitted.turning = turning_mean(shape_.dim);
     return fitted;
   }
   int layers() const override { return 1; }
@@ -101,9 +128,18 @@ std::vector<Shape> shapes() {
        ScaleFit::least_squares,
        false,
        0},
+      {"turning", 64, {{0, 64, 4, lloyd_max}}, ScaleFormat::log8, ScaleFit::unbiased, false, 0, true},
+      {"turning and dropped", 128, {{0, 96, 3, trellis}}, ScaleFormat::log8, ScaleFit::unbiased, true, 0, true},
       {"few kept", 256, {{0, 16, 4, trellis}}, ScaleFormat::log8, ScaleFit::least_squares, true, 0},
       {"oscar", 128, {{0, 64, 2, uniform}, {64, 64, 2, uniform}}, ScaleFormat::f16, ScaleFit::min_max, true, 0.96f},
   };
+}
+
+Shape turning_shape(bool removed) {
+  Shape shape = shapes()[0];
+  shape.mean = false;
+  shape.turning = removed;
+  return shape;
 }
 
 Cache fitted_cache(const LayerGeometry& layer, const Shape& shape) {
@@ -145,6 +181,70 @@ TEST(FittedAttend, ApproachesExactAttention) {
   }
   EXPECT_LT(worst[0], 0.2);
   EXPECT_LT(worst[1], 0.4 * worst[0]);  // two bits more
+}
+
+// With their turning mean such keys are nothing that few bits could hold.
+TEST(FittedAttend, TurningMeansCostNothing) {
+  const Stream stream = turning_stream(400, 7);
+  const std::vector<float> expected = stream.dense();
+  double error[2];
+  for (const bool removed : {false, true}) {
+    Cache cache = fitted_cache(stream.layer, turning_shape(removed));
+    error[removed] =
+        relative_error(stream.feed(cache, cache.create(), 0, stream.tokens, all_levels().back()), expected);
+  }
+  EXPECT_LT(error[1], 0.2);
+  EXPECT_LT(error[1], error[0] / 2);
+}
+
+// Half of the tokens of a stream, in 16 bits.
+struct KeptInHalves {
+  Cache cache;
+  SequenceId sequence;
+
+  explicit KeptInHalves(const Stream& stream) : cache(one_layer_cache(stream.layer, "f16", 8, 32)) {
+    sequence = cache.create();
+    stream.feed(cache, sequence, 0, 250, all_levels().back());
+    std::vector<std::vector<int32_t>> chosen(2);
+    for (int32_t p = 8; p < 250; ++p)
+      for (int h = 0; h < 2; ++h)
+        if ((p * 7 + h) % 3 != 0) chosen[size_t(h)].push_back(p);
+    cache.keep(sequence, 0, chosen);
+  }
+};
+
+// Kept tokens take the mean of their own positions with them, whatever page they come to: packed once or twice, they
+// are as near to what they were as tokens that never had a mean.
+TEST(FittedAttend, KeptTokensKeepTheirTurningMean) {
+  double error[2][2];
+  for (const bool turning : {false, true}) {
+    const Stream stream = turning ? turning_stream(300, 8) : Stream(small_layer(6, 2, 64), 300, 8);
+    KeptInHalves kept(stream);
+    Cache once = fitted_cache(stream.layer, turning_shape(turning)),
+          twice = fitted_cache(stream.layer, turning_shape(turning));
+    const SequenceId first = once.seal(kept.cache, kept.sequence), second = twice.seal(once, first);
+    const std::vector<float> exact = kept.cache.rows(kept.sequence, 0, 1, Side::key);
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<float> held = i == 0 ? once.rows(first, 0, 1, Side::key) : twice.rows(second, 0, 1, Side::key);
+      error[turning][i] = 0;
+      for (size_t j = 0; j < held.size(); ++j) error[turning][i] += std::pow(double(held[j]) - double(exact[j]), 2);
+    }
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_NEAR(error[1][i], error[0][i], 0.02 * error[0][i]);
+}
+
+TEST(FittedAttend, KernelsMatchReferenceOverKeptTurningTokens) {
+  const Stream stream = turning_stream(300, 9);
+  KeptInHalves kept(stream);
+  Cache cache = fitted_cache(stream.layer, turning_shape(true));
+  const SequenceId sealed = cache.seal(kept.cache, kept.sequence);
+  const AttentionOptions options = all_levels().back();
+  AttentionOptions reference;
+  reference.reference = true;
+  const SequenceId other = cache.fork(sealed);
+  EXPECT_LT(relative_error(stream.feed_in_chunks(cache, sealed, 1, options, 250, 300),
+                           stream.feed(cache, other, 250, 50, reference)),
+            2e-3);
 }
 
 TEST(FittedAttend, NeedsFits) {

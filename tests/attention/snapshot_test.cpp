@@ -244,6 +244,10 @@ class ScaledFits : public FittedCodecs {
     }
     map.mean.assign(64, 0.25f);
     fitted.maps = std::make_shared<FittedMaps>(2, map);
+    if (side == Side::key)
+      fitted.turning =
+          std::make_shared<const TurningMean>(Rotary{{0, 32, 0.25}, {1, 33, 1e-3 * double(scale_)}}, 64,
+                                              std::vector<std::vector<float>>(2, std::vector<float>(64, 3.0f)));
     return fitted;
   }
   int layers() const override { return 1; }

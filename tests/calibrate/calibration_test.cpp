@@ -38,9 +38,11 @@ Calibration empty_calibration() {
   calibration.text_hash = "fedcba9876543210";
   calibration.window = kWindow;
   calibration.positions = 64;
+  calibration.averaged = true;
   calibration.sink = kSink;
   calibration.recent = kRecent;
   for (const LayerGeometry& shape : shapes()) calibration.layers.emplace_back(shape);
+  calibration.layers[0].rotary = {{0, 4, 1.0}, {1, 5, 0.25}};  // half of the channels, and none in the other layer
   return calibration;
 }
 
@@ -49,7 +51,7 @@ void read_window(Calibration& calibration, uint64_t seed) {
     const test::SampleLayer layer = test::sample_layer(shapes()[i], kWindow, seed + 100 * i);
     WindowMoments window(shapes()[i], kWindow, kSink, kRecent);
     window.add(layer.rows(0, kWindow), 1);
-    window.finish(calibration.layers[i], 1);
+    window.finish(calibration.layers[i], 1, calibration.averaged);
   }
   calibration.tokens += kWindow;
 }

@@ -49,16 +49,6 @@ class CalibrationRun : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST(CalibrationWindow, LeavesNoGapsInTheContext) {
-  EXPECT_EQ(calibration_window(8192, 8192), 1024);
-  EXPECT_EQ(calibration_window(8192, 4096), 512);
-  EXPECT_EQ(calibration_window(32768, 32768), 1024);
-  EXPECT_EQ(calibration_window(32768, 16384), 512);
-  EXPECT_EQ(calibration_window(32768, 8192), 256);
-  EXPECT_EQ(calibration_window(131072, 8192), 256) << "more tokens would be needed";
-  EXPECT_EQ(calibration_window(2048, 100), 256);
-}
-
 TEST_F(CalibrationRun, CountsWhatIsOutsideTheWindows) {
   const Calibration calibration = run_calibration(model(), words(), options());
   EXPECT_EQ(calibration.tokens, 768);

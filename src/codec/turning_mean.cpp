@@ -1,0 +1,97 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/turning_mean.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+namespace kvasir {
+
+using Complex = std::complex<double>;
+
+TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means)
+    : rotary_(std::move(rotary)), dim_(dim), means_(std::move(means)), near_(turns(1)), far_(turns(kTurns)) {
+  const size_t pairs = rotary_.size();
+  for (const std::vector<float>& mean : means_) {
+    std::vector<float> block(2 * pairs);
+    for (size_t i = 0; i < pairs; ++i) {
+      const RotaryPair& pair = rotary_[i];
+      Complex sum = 0;
+      for (int p = 0; p < kPageTokens; ++p) sum += std::polar(1.0 / kPageTokens, pair.angle * p);
+      sum *= Complex(double(mean[size_t(pair.a)]), double(mean[size_t(pair.b)]));
+      block[i] = float(sum.real());
+      block[pairs + i] = float(sum.imag());
+    }
+    block.insert(block.end(), mean.begin(), mean.end());
+    blocks_.push_back(std::move(block));
+  }
+}
+
+std::vector<float> TurningMean::turns(int64_t step) const {
+  std::vector<float> table;
+  for (int n = 0; n < kTurns; ++n) {
+    const double positions = double(n) * double(step) * kPageTokens;
+    for (const RotaryPair& pair : rotary_) table.push_back(float(std::cos(pair.angle * positions)));
+    for (const RotaryPair& pair : rotary_) table.push_back(float(std::sin(pair.angle * positions)));
+  }
+  return table;
+}
+
+// z *= by, pair by pair.
+void TurningMean::turn(const float* by, float* re, float* im) const {
+  const size_t pairs = rotary_.size();
+  for (size_t i = 0; i < pairs; ++i) {
+    const float x = re[i] * by[i] - im[i] * by[pairs + i];
+    im[i] = re[i] * by[pairs + i] + im[i] * by[i];
+    re[i] = x;
+  }
+}
+
+void TurningMean::of_block(int head, int64_t position, float* mean) const {
+  const size_t pairs = rotary_.size();
+  const std::vector<float>& start = blocks_[size_t(head)];
+  const int64_t block = block_of(position), far = block / kTurns;
+  float re[kMaxHeadDim / 2], im[kMaxHeadDim / 2];
+  std::copy_n(start.data(), pairs, re);
+  std::copy_n(start.data() + pairs, pairs, im);
+  turn(near_.data() + size_t(block % kTurns) * 2 * pairs, re, im);
+  if (far > 0 && far < kTurns) {
+    turn(far_.data() + size_t(far) * 2 * pairs, re, im);
+  } else if (far >= kTurns) {  // beyond 262,144 positions
+    const double positions = double(far) * kTurns * kPageTokens;
+    float by[kMaxHeadDim];
+    for (size_t i = 0; i < pairs; ++i) {
+      by[i] = float(std::cos(rotary_[i].angle * positions));
+      by[pairs + i] = float(std::sin(rotary_[i].angle * positions));
+    }
+    turn(by, re, im);
+  }
+  std::copy_n(start.data() + 2 * pairs, dim_, mean);
+  for (size_t i = 0; i < pairs; ++i) {
+    mean[rotary_[i].a] = re[i];
+    mean[rotary_[i].b] = im[i];
+  }
+}
+
+void TurningMean::move(int head, const RowPositions& positions, float sign, float* rows) const {
+  float mean[kMaxHeadDim];
+  int64_t block = -1;
+  for (int t = 0; t < kPageTokens; ++t) {
+    const int64_t position = positions.at(t);
+    if (block_of(position) != block) {
+      block = block_of(position);
+      of_block(head, position, mean);
+    }
+    for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += sign * mean[c];
+  }
+}
+
+std::vector<double> TurningMean::numbers() const {
+  std::vector<double> all;
+  for (const RotaryPair& pair : rotary_) all.insert(all.end(), {double(pair.a), double(pair.b), pair.angle});
+  for (const std::vector<float>& mean : means_) all.insert(all.end(), mean.begin(), mean.end());
+  return all;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,71 @@
+// Copyright The Kvasir authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mean of keys, which turns with their position. Many models add a large constant to every key before the rotary
+// embedding (RoPE, arXiv 2104.09864) turns it: what keys have in common is a vector that goes round, and as a plain
+// mean over positions nothing is left of it. Known once for each head, it needs no bits: it is taken off before keys
+// are packed, and what it adds to scores is one number for each query and block of 64 positions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kvasir/codec.h"
+
+namespace kvasir {
+
+// Channels a and b of queries and keys turn by `angle` radians from one position to the next: with z = x_a + i x_b,
+// position p has z e^(i angle p).
+struct RotaryPair {
+  int a = 0, b = 0;
+  double angle = 0;
+  bool operator==(const RotaryPair&) const = default;
+};
+using Rotary = std::vector<RotaryPair>;  // of one layer; channels of no pair stay as they are
+
+// Positions of up to a page of rows: consecutive ones, or listed. Rows behind the last listed one repeat from the
+// first.
+struct RowPositions {
+  int64_t first = 0;
+  const int32_t* listed = nullptr;
+  int count = kPageTokens;
+  int64_t at(int row) const { return listed ? listed[row % count] : first + row; }
+};
+
+class TurningMean {
+ public:
+  // `means`: for each KV head the mean of its keys turned back to position 0, [dim].
+  TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means);
+
+  int dim() const { return dim_; }
+  int heads() const { return int(means_.size()); }
+  // The mean of the 64 positions (from a multiple of 64 on) that `position` lies in: [dim]. One for all of them, since
+  // the pairs with most of the mean hardly turn within 64 positions; and the same whichever page a key lies in, so
+  // that a decoded key is packed to the same codes again.
+  void of_block(int head, int64_t position, float* mean) const;
+  static int64_t block_of(int64_t position) { return position / kPageTokens; }
+
+  // From 64 rows [64, dim].
+  void remove(int head, const RowPositions& positions, float* rows) const { move(head, positions, -1.0f, rows); }
+  void restore(int head, const RowPositions& positions, float* rows) const { move(head, positions, 1.0f, rows); }
+
+  // What makes it up, for checksums: numbers of pairs and means.
+  std::vector<double> numbers() const;
+
+ private:
+  // e^(i angle 64 n step) for n < kTurns, of every pair: cosines, then sines.
+  static constexpr int kTurns = 64;
+  void move(int head, const RowPositions& positions, float sign, float* rows) const;
+  std::vector<float> turns(int64_t step) const;
+  void turn(const float* by, float* re, float* im) const;
+
+  Rotary rotary_;
+  int dim_;
+  std::vector<std::vector<float>> means_;  // as given
+  // Of each head, over positions 0..63: of the pairs the cosine parts, then the sine parts; then all channels, of which
+  // only those of no pair count.
+  std::vector<std::vector<float>> blocks_;
+  std::vector<float> near_, far_;  // steps of 1 and of kTurns blocks
+};
+
+}  // namespace kvasir
