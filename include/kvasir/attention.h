@@ -45,7 +45,8 @@ struct AttentionOptions {
   SimdLevel simd = SimdLevel::scalar;
 
   // threads as given; KVASIR_REFERENCE and KVASIR_SIMD=scalar|avx2|avx512|neon from the environment, else the best
-  // level this processor has (never an emulated one). Throws Error invalid_argument for an unknown or unavailable level.
+  // level this processor has (never an emulated one). Throws Error invalid_argument for an unknown or unavailable
+  // level.
   static AttentionOptions from_environment(int threads);
 };
 std::string to_string(SimdLevel level);

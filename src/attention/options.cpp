@@ -36,7 +36,8 @@ AttentionOptions AttentionOptions::from_environment(int threads) {
       options.simd = level;
       return options;
     }
-  throw Error(ErrorCode::invalid_argument, "KVASIR_SIMD takes scalar, avx2, avx512 or neon, got '" + std::string(simd) + "'");
+  throw Error(ErrorCode::invalid_argument,
+              "KVASIR_SIMD takes scalar, avx2, avx512 or neon, got '" + std::string(simd) + "'");
 }
 
 }  // namespace kvasir

@@ -25,8 +25,7 @@ inline uint8x16_t group(const uint8_t* cell, const uint8_t* before) {
     if constexpr (begin >= 0) {
       return move_field<4, begin, 0>(now);
     } else {
-      const uint8x16_t last =
-          V >= per_word ? word(V / per_word - 1) : vld1q_u8(before + (Bits - 1) * kVectorCodes);
+      const uint8x16_t last = V >= per_word ? word(V / per_word - 1) : vld1q_u8(before + (Bits - 1) * kVectorCodes);
       const uint8x16_t low = move_field<-begin, 8 + begin, 0>(last), high = move_field<4 + begin, 0, -begin>(now);
       return vorrq_u8(low, high);
     }

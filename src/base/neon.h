@@ -3,7 +3,8 @@
 //
 // NEON (AArch64's Advanced SIMD, as of ARMv8.0-A) for *-neon.cpp files: the compiler's own on ARM; on other processors
 // SIMDe, which computes the same with what is there, so that the kernels are tested without an ARM machine
-// (KVASIR_NEON_EMULATION). There intrinsics are macros: no comma in their arguments outside parentheses. Everything is static: a copy per file, none for the linker.
+// (KVASIR_NEON_EMULATION). There intrinsics are macros: no comma in their arguments outside parentheses. Everything is
+// static: a copy per file, none for the linker.
 #pragma once
 
 #ifdef KVASIR_NEON_EMULATION
