@@ -7,6 +7,12 @@
 # interface library, so the house stands while rooms are being built.
 function(kvasir_room name)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
+  if(NOT KVASIR_X86)
+    list(FILTER sources EXCLUDE REGEX "-avx[0-9a-z]+\\.cpp$")
+  endif()
+  if(NOT KVASIR_NEON)
+    list(FILTER sources EXCLUDE REGEX "-neon\\.cpp$")
+  endif()
   if(sources)
     add_library(kvasir_${name} STATIC ${sources})
     kvasir_simd_flags(${sources})
@@ -40,7 +46,9 @@ function(kvasir_reach name result)
 endfunction()
 
 # One file per instruction set, compiled for it alone and only called after the processor was asked: name-avx2.cpp,
-# name-avx512.cpp (with VNNI), name-avx512vbmi.cpp (with VBMI as well). Never AMX.
+# name-avx512.cpp (with VNNI), name-avx512vbmi.cpp (with VBMI as well), never AMX. name-neon.cpp needs no flags on
+# AArch64. Emulated on x86 (KVASIR_NEON_EMULATION) it is AVX2 code, not much optimized: as a test it is fast enough, and
+# with sanitizers GCC takes five times as long otherwise.
 function(kvasir_simd_flags)
   if(NOT KVASIR_X86)
     return()
@@ -49,8 +57,11 @@ function(kvasir_simd_flags)
   # GCC 12 takes the deliberately undefined vectors of its own intrinsics for a mistake (its bug 105593).
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
              "$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
+  set(neon ${avx2} -O1 "$<$<CXX_COMPILER_ID:GNU>:-fno-var-tracking-assignments>")
   foreach(source IN LISTS ARGN)
-    if(source MATCHES "-avx2\\.cpp$")
+    if(source MATCHES "-neon\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${neon}")
+    elseif(source MATCHES "-avx2\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx2}")
     elseif(source MATCHES "-avx512\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")

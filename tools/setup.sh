@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export KVASIR_CACHE_DIR=${KVASIR_CACHE_DIR:-$HOME/.cache/kvasir}
 
 packages=(build-essential cmake ninja-build python3 python3-pip libgtest-dev libfmt-dev nlohmann-json3-dev libcli11-dev
-  libxxhash-dev libeigen3-dev libzip-dev libsqlite3-dev)
+  libxxhash-dev libeigen3-dev libzip-dev libsqlite3-dev libsimde-dev)
 case ${1:-} in
   '') ;;
   --lint) packages+=(clang-format clang-tidy) ;;

@@ -35,17 +35,18 @@ struct SequenceSpan {
 };
 
 // Instruction sets of the kernels. `scalar` is the plain twin, and always there.
-// avx512 is F, BW, VL, DQ and VNNI.
-enum class SimdLevel : uint8_t { scalar, avx2, avx512 };
-inline constexpr SimdLevel kSimdLevels[] = {SimdLevel::scalar, SimdLevel::avx2, SimdLevel::avx512};
+// avx512 is F, BW, VL, DQ and VNNI; neon is AArch64's, which on other processors is emulated in builds for tests.
+enum class SimdLevel : uint8_t { scalar, avx2, avx512, neon };
+inline constexpr SimdLevel kSimdLevels[] = {SimdLevel::scalar, SimdLevel::avx2, SimdLevel::avx512, SimdLevel::neon};
 
 struct AttentionOptions {
   int threads = 1;
   bool reference = false;  // the double-precision path (KVASIR_REFERENCE=1)
   SimdLevel simd = SimdLevel::scalar;
 
-  // threads as given; KVASIR_REFERENCE and KVASIR_SIMD=scalar|avx2|avx512 from the environment, else the best level
-  // this processor has. Throws Error invalid_argument for an unknown or unavailable level.
+  // threads as given; KVASIR_REFERENCE and KVASIR_SIMD=scalar|avx2|avx512|neon from the environment, else the best
+  // level this processor has (never an emulated one). Throws Error invalid_argument for an unknown or unavailable
+  // level.
   static AttentionOptions from_environment(int threads);
 };
 std::string to_string(SimdLevel level);

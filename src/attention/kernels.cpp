@@ -7,12 +7,37 @@
 
 namespace kvasir {
 
+namespace {
+
+#ifdef KVASIR_NEON_EMULATION
+constexpr bool kEmulatesNeon = true;
+#else
+constexpr bool kEmulatesNeon = false;
+#endif
+
+bool has_neon() {
+#if !defined(KVASIR_NEON)
+  return false;
+#elif defined(KVASIR_X86)
+  return processor_has_avx2();  // what the emulation is compiled for
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
 bool simd_available(SimdLevel level) {
   switch (level) {
     case SimdLevel::avx512: return processor_has_avx512();
     case SimdLevel::avx2: return processor_has_avx2();
+    case SimdLevel::neon: return has_neon();
     default: return true;
   }
+}
+
+bool simd_emulated(SimdLevel level) {
+  return level == SimdLevel::neon && kEmulatesNeon;
 }
 
 const Kernels& kernels_for(SimdLevel level) {
@@ -27,6 +52,9 @@ const Kernels& kernels_for(SimdLevel level) {
 #ifdef KVASIR_X86
   if (level == SimdLevel::avx2) return avx2_kernels();
   if (level == SimdLevel::avx512) return avx512_kernels();
+#endif
+#ifdef KVASIR_NEON
+  if (level == SimdLevel::neon) return neon_kernels();
 #endif
   return scalar_kernels();
 }

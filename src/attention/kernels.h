@@ -84,8 +84,12 @@ const Kernels& scalar_kernels();
 const Kernels& avx2_kernels();    // AVX2 + FMA + F16C
 const Kernels& avx512_kernels();  // those and AVX-512 F, BW, VL, DQ, VNNI
 #endif
+#ifdef KVASIR_NEON
+const Kernels& neon_kernels();
+#endif
 
-bool simd_available(SimdLevel level);         // compiled in and present on this processor
+bool simd_available(SimdLevel level);         // compiled in and present on this processor, or emulated
+bool simd_emulated(SimdLevel level);          // there for tests only, and slow
 const Kernels& kernels_for(SimdLevel level);  // throws Error invalid_argument if not available
 
 }  // namespace kvasir

@@ -12,6 +12,7 @@ std::string to_string(SimdLevel level) {
   switch (level) {
     case SimdLevel::avx512: return "avx512";
     case SimdLevel::avx2: return "avx2";
+    case SimdLevel::neon: return "neon";
     default: return "scalar";
   }
 }
@@ -26,7 +27,7 @@ AttentionOptions AttentionOptions::from_environment(int threads) {
   const char* simd = std::getenv("KVASIR_SIMD");
   if (!simd || !*simd) {
     for (const SimdLevel level : kSimdLevels)
-      if (simd_available(level)) options.simd = level;  // the last is the best
+      if (simd_available(level) && !simd_emulated(level)) options.simd = level;  // the last is the best
     return options;
   }
   for (const SimdLevel level : kSimdLevels)
@@ -35,7 +36,8 @@ AttentionOptions AttentionOptions::from_environment(int threads) {
       options.simd = level;
       return options;
     }
-  throw Error(ErrorCode::invalid_argument, "KVASIR_SIMD takes scalar, avx2 or avx512, got '" + std::string(simd) + "'");
+  throw Error(ErrorCode::invalid_argument,
+              "KVASIR_SIMD takes scalar, avx2, avx512 or neon, got '" + std::string(simd) + "'");
 }
 
 }  // namespace kvasir

@@ -56,7 +56,7 @@ LayerGeometry geometry_of(const AttentionFlags& flags) {
 AttentionOptions options_of(const AttentionFlags& flags) {
   if (!flags.simd.empty()) {
     require(std::ranges::any_of(kSimdLevels, [&](SimdLevel level) { return to_string(level) == flags.simd; }),
-            fmt::format("--simd takes scalar, avx2 or avx512, got '{}'", flags.simd));
+            fmt::format("--simd takes scalar, avx2, avx512 or neon, got '{}'", flags.simd));
     setenv("KVASIR_SIMD", flags.simd.c_str(), 1);
   }
   require(flags.threads <= kMostThreads, fmt::format("-t takes up to {} threads, got {}", kMostThreads, flags.threads));

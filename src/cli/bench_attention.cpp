@@ -50,7 +50,7 @@ void add_bench_attention(CLI::App& bench) {
   command->add_option("--sink", flags->cache.sink, "first tokens kept in 16 bits")->capture_default_str();
   command->add_option("--recent", flags->cache.recent, "last tokens kept in 16 bits")->capture_default_str();
   command->add_option("-t,--threads", flags->threads, "threads")->capture_default_str();
-  command->add_option("--simd", flags->simd, "scalar, avx2 or avx512; else KVASIR_SIMD, else the best there is");
+  command->add_option("--simd", flags->simd, "scalar, avx2, avx512 or neon; else KVASIR_SIMD, else the best there is");
   command->add_option("--baselines", flags->baselines, "ggml's caches, some of f16,q8_0,q4_0 (the default) or none");
   command->add_option("--repeat", flags->repeat, "timed rounds; decode 10, over all copies, else 3");
   command->add_flag("--refcheck,!--no-refcheck", flags->refcheck,

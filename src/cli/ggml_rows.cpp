@@ -40,6 +40,7 @@ std::vector<float> GgmlRows::decode(const std::byte* from, int64_t values) const
 
 SimdLevel ggml_simd() {
   if (ggml_cpu_has_avx512()) return SimdLevel::avx512;
+  if (ggml_cpu_has_neon()) return SimdLevel::neon;
   return ggml_cpu_has_avx2() && ggml_cpu_has_fma() && ggml_cpu_has_f16c() ? SimdLevel::avx2 : SimdLevel::scalar;
 }
 

@@ -146,10 +146,12 @@ TEST(Kernels, ScoresOfEveryCodec) {
     const SamplePage page = sample_page(codec, random.next());
     for (const int rows : kRows) {
       const std::vector<float> q = random_floats(size_t(rows * codec.mapped_dim()), random);
+      const Expected in_floats = expected_scores(page, q, rows, false),
+                     in_integers = expected_scores(page, q, rows, true);
       for (const SimdLevel level : available_levels()) {
         std::vector<float> scores(size_t(rows * kPageTokens), 1e30f);
         score(level, page.layout, page.bytes.data(), q, rows, scores, *scratch);
-        const Expected expected = expected_scores(page, q, rows, level != SimdLevel::scalar);
+        const Expected& expected = level == SimdLevel::scalar ? in_floats : in_integers;
         expect_near(describe("score_page", level, codec, rows), scores, expected.value, expected.tolerance);
       }
     }
@@ -214,10 +216,12 @@ TEST(Kernels, WeightedSumsOfEveryCodec) {
     for (const int rows : kRows) {
       const std::vector<float> weights = random_weights(size_t(rows * kPageTokens), random);
       const std::vector<float> before = random_floats(size_t(rows * codec.mapped_dim()), random);
+      const Expected in_floats = expected_gather(page, weights, rows, before, false);
+      const Expected in_integers = expected_gather(page, weights, rows, before, true);
       for (const SimdLevel level : available_levels()) {
         std::vector<float> out = before;
         kernels_for(level).gather_page(page.layout, page.bytes.data(), weights.data(), rows, out.data(), *scratch);
-        const Expected expected = expected_gather(page, weights, rows, before, level != SimdLevel::scalar);
+        const Expected& expected = level == SimdLevel::scalar ? in_floats : in_integers;
         expect_near(describe("gather_page", level, codec, rows), out, expected.value, expected.tolerance);
       }
     }

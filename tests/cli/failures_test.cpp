@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/kernels.h"
 #include "base/random.h"
 #include "calibrate/rotation_safetensors.h"
 #include "tests/calibrate/rotation_samples.h"
@@ -170,7 +171,8 @@ TEST_F(Failures, AttentionBench) {
   expect_failure(with({"--head-dim", "72", "--baselines", "f16,q4_0"}), 2, {"q4_0", "72", "--baselines"});
   expect_failure(with({"--baselines", "q9"}), 2, {"--baselines", "q8_0", "none", "q9"});
   expect_failure(with({"--baselines", "f16,f16"}), 2, {"--baselines", "f16", "twice"});
-  expect_failure(with({"--simd", "neon"}), 2, {"--simd", "avx2", "neon"});
+  expect_failure(with({"--simd", "mmx"}), 2, {"--simd", "avx2", "neon", "mmx"});
+  if (!simd_available(SimdLevel::neon)) expect_failure(with({"--simd", "neon"}), 2, {"neon", "scalar", "KVASIR_SIMD"});
   expect_failure(with({"--tokens", "1"}), 2, {"--tokens"});
   expect_failure(with({"--tokens", "1000000000000"}), 2, {"MiB", "fewer --tokens"});
   expect_failure(with({"--batch", "2000000000"}), 2, {"MiB", "--batch"});
