@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -291,6 +292,11 @@ TEST(Kernels, TilesOfEveryCodec) {
       }
     }
   }
+}
+
+TEST(Kernels, AnEmulatedLevelIsOnlyTakenIfAskedFor) {
+  if (std::getenv("KVASIR_SIMD")) GTEST_SKIP() << "KVASIR_SIMD asks for a level";
+  EXPECT_FALSE(simd_emulated(AttentionOptions::from_environment(1).simd));
 }
 
 TEST(Kernels, TablesKnowTheirLevel) {
