@@ -19,7 +19,7 @@ constexpr int kFewRows = 48;
 // Per thread, so that attention doesn't allocate from step to step.
 struct Workspace {
   KernelScratch kernel;
-  std::vector<float> q, mapped_q, mean_scores, scores, tile, block_mean;
+  std::vector<float> q, mapped_q, mean_scores, scores, tile, turning_terms, turning_scores;
 };
 
 Workspace& workspace(int rows, const LayerCodecs& codecs) {
@@ -28,7 +28,10 @@ Workspace& workspace(int rows, const LayerCodecs& codecs) {
   space.mapped_q.resize(size_t(rows) * size_t(codecs.key.mapped_dim()));
   space.mean_scores.resize(size_t(rows));
   space.scores.resize(size_t(rows) * kPageTokens);
-  space.block_mean.resize(size_t(codecs.key.dim()));
+  if (codecs.key.turning) {
+    space.turning_terms.resize(size_t(rows) * size_t(codecs.key.turning->terms()));
+    space.turning_scores.resize(size_t(rows) * TurningMean::kBlocks);
+  }
   // Pages in the mapped basis, windows in the model's own.
   space.tile.resize(size_t(kPageTokens) * size_t(std::max({codecs.key.mapped_dim(), codecs.value.mapped_dim(),
                                                            codecs.key.dim(), codecs.value.dim()})));
@@ -42,18 +45,6 @@ ChannelMap map_of(const HeadView& view, Side side) {
   if (view.all_pages() == 0) return ChannelMap(layout, view.head);
   return ChannelMap(layout, view.head,
                     channel_order(layout, view.page(0) + (side == Side::key ? 0 : codecs.key.bytes)));
-}
-
-// Eight sums side by side, which are vectors to the compiler; key dims are multiples of 8 where keys are packed.
-float dot(const float* a, const float* b, size_t dim) {
-  constexpr size_t kAtOnce = 8;
-  float sums[kAtOnce] = {};
-  size_t c = 0;
-  for (; c + kAtOnce <= dim; c += kAtOnce)
-    for (size_t i = 0; i < kAtOnce; ++i) sums[i] += a[c + i] * b[c + i];
-  float sum = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-  for (; c < dim; ++c) sum += a[c] * b[c];
-  return sum;
 }
 
 // A page, or up to 64 tokens of a window.
@@ -219,18 +210,27 @@ class SlicePass {
 
   // The same of a mean that turns with the position: one number a row for the tokens of each block of positions.
   void add_turning_scores(const TurningMean& turning, const RowPositions& positions) {
-    const auto dim = size_t(layer_.key_dim);
     for (int first = 0; first < positions.count;) {
-      const int64_t block = TurningMean::block_of(positions.at(first));
+      const int64_t position = positions.at(first), block = TurningMean::block_of(position);
       int end = first + 1;
       while (end < positions.count && TurningMean::block_of(positions.at(end)) == block) ++end;
-      turning.of_block(view_.head, positions.at(first), space_.block_mean.data());
+      if (TurningMean::stretch_of(position) != stretch_) score_stretch(turning, TurningMean::stretch_of(position));
+      const size_t column = size_t(block % TurningMean::kBlocks);
       for (int r = 0; r < rows_; ++r) {
-        const float score = dot(space_.q.data() + size_t(r) * dim, space_.block_mean.data(), dim);
-        for (int t = first; t < end; ++t) space_.scores[size_t(r) * kPageTokens + size_t(t)] += score;
+        const float score = space_.turning_scores[size_t(r) * TurningMean::kBlocks + column];
+        float* scores = space_.scores.data() + r * kPageTokens;
+        for (int t = first; t < end; ++t) scores[t] += score;
       }
       first = end;
     }
+  }
+
+  // All blocks of a stretch at once, as if their means were a page of keys.
+  void score_stretch(const TurningMean& turning, int64_t stretch) {
+    turning.to_terms(view_.head, stretch, space_.q.data(), rows_, space_.turning_terms.data());
+    kernels_.tile_scores(space_.turning_terms.data(), rows_, turning.terms(), turning.block_turns(),
+                         space_.turning_scores.data());
+    stretch_ = stretch;
   }
 
   bool softmax_kept(int page) {
@@ -294,6 +294,7 @@ class SlicePass {
   const int group_, rows_;
   const bool few_;
   bool has_mean_ = false;
+  int64_t stretch_ = -1;  // that turning_scores are of
   Workspace& space_;
 };
 

@@ -12,7 +12,7 @@
 namespace kvasir {
 namespace {
 
-// The first has no turning means: keys are summed as they are.
+// The plain one has no turning means: keys are summed as they are.
 constexpr const char *kPlainFormat = "kvasir calibration 2", *kFormat = "kvasir calibration 3";
 constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
 
@@ -152,6 +152,7 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
   writer.set_metadata("window", std::to_string(calibration.window));
   writer.set_metadata("sink", std::to_string(calibration.sink));
   writer.set_metadata("recent", std::to_string(calibration.recent));
+  if (calibration.unfinished) writer.set_metadata("unfinished", "1");
   writer.set_metadata("layers", std::to_string(calibration.layers.size()));
   std::deque<std::vector<double>> kept;  // until save()
   for (size_t i = 0; i < calibration.layers.size(); ++i) {
@@ -198,6 +199,7 @@ Calibration load_calibration(const std::string& path) {
     refuse(file, "its format isn't '" + std::string(kFormat) + "'");
   Calibration calibration;
   calibration.averaged = format->second == kFormat;
+  calibration.unfinished = file.metadata().contains("unfinished");
   calibration.model = file.metadata("model");
   calibration.name = file.metadata("name");
   calibration.text = file.metadata("text");

@@ -19,12 +19,13 @@ struct Calibration {
   std::string text;   // what was read, in words
   std::string text_hash;
   int64_t tokens = 0;     // that were read, in windows
-  int64_t positions = 0;  // that windows begin at; fits know nothing of those beyond
+  int64_t positions = 0;  // that texts may begin at; fits know nothing of those beyond
   // Sums are over all of them (calibrate/position_average.h) and of keys without their turning mean; else windows were
   // read at some of them, and keys are summed as they are.
   bool averaged = false;
   int window = 0;            // tokens of one window, each a text of its own
   int sink = 0, recent = 0;  // 16-bit windows: tokens in them don't count (calibrate/window_moments.h)
+  bool unfinished = false;   // what a run keeps while it reads; nothing can be fitted to it
   std::vector<LayerMoments> layers;
 
   bool operator==(const Calibration&) const = default;

@@ -24,7 +24,7 @@ struct OscarOptions {
   OscarRotation rotation = OscarRotation::uhp;
   OscarValues values = OscarValues::proxy;
   bool per_head = false;  // a rotation of its own for each KV head
-  bool center = false;    // keys: without their calibrated mean
+  bool center = false;    // keys: without their calibrated mean, a turning one if there is one
   float clip = 0;         // share of channels that stay as they are; 0: no clipping
   int group = 0;          // channels that share a scale; 0: all
 };

@@ -5,9 +5,9 @@
 //
 // Keys: an error e changes a logit by q.e, so e^T C_Q e is what counts. With S = C_Q^1/2 and S C_K S = U L U^T the map
 // T = U^T S makes squared error the expected squared logit error, and channels uncorrelated with variances L: the
-// optimal linear transform code for logits. (OSCAR takes eigenvectors of C_Q alone.) Keys are centred; their mean is
-// the same for every token and costs nothing. Values: eigenvectors of their second moment, weighed
-// by attention.
+// optimal linear transform code for logits. (OSCAR takes eigenvectors of C_Q alone.) Keys come without their turning
+// mean (codec/turning_mean.h), or are centred here; either costs nothing. Values: eigenvectors of their second moment,
+// weighed by attention.
 #pragma once
 
 #include <string_view>

@@ -51,6 +51,20 @@ void colour(float* first, int64_t rows, int64_t stride, const Eigen::MatrixXf& r
   values = ((values * root).rowwise() + mean.cast<float>()).eval();
 }
 
+// What the sums of keys are without: each key gets the mean of its position.
+void add_turning_means(LayerInput& input, const LayerMoments& moments) {
+  const LayerGeometry& layer = input.layer;
+  const std::shared_ptr<const TurningMean> turning = turning_mean(moments);
+  if (!turning) return;
+  std::vector<float> mean(size_t(layer.key_dim));
+  for (int64_t t = 0; t < input.tokens(); ++t)
+    for (int h = 0; h < layer.kv_heads; ++h) {
+      turning->of_block(h, t, mean.data());
+      float* key = input.k.data() + (t * layer.kv_heads + h) * layer.key_dim;
+      for (size_t c = 0; c < mean.size(); ++c) key[c] += mean[c];
+    }
+}
+
 }  // namespace
 
 std::shared_ptr<const CodecFits> gaussian_fits(const LayerGeometry& layer) {
@@ -105,6 +119,7 @@ void give_moments(LayerInput& input, const LayerMoments& moments) {
       colour(input.q.data() + (int64_t(h) * layer.group() + g) * layer.key_dim, input.rows(),
              int64_t(layer.heads) * layer.key_dim, queries, zero);
   }
+  add_turning_means(input, moments);
 }
 
 }  // namespace kvasir::cli

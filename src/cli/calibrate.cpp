@@ -106,6 +106,10 @@ void calibrate(CalibrateFlags flags) {
   const Calibration calibration = flags.files.empty()
                                       ? calibrate_on_own_text(model, flags.run, flags.seed, out)
                                       : calibrate_on(model, text, text_name(flags.files), flags.run, out);
+  if (!calibration.averaged)
+    note(
+        "this model does something else with positions than turning channels: keys keep their mean, and a longer text "
+        "or a shorter --window reaches more places of its context");
   if (!flags.json) {
     fmt::print("{} layers, {} tokens of {} in {:.0f} s: {}\n", calibration.layers.size(), calibration.tokens,
                calibration.text, watch.seconds(), out);

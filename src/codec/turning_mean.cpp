@@ -11,7 +11,7 @@ namespace kvasir {
 using Complex = std::complex<double>;
 
 TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means)
-    : rotary_(std::move(rotary)), dim_(dim), means_(std::move(means)), near_(turns(1)), far_(turns(kTurns)) {
+    : rotary_(std::move(rotary)), dim_(dim), means_(std::move(means)), near_(turns(1)), far_(turns(kBlocks)) {
   const size_t pairs = rotary_.size();
   for (const std::vector<float>& mean : means_) {
     std::vector<float> block(2 * pairs);
@@ -24,13 +24,17 @@ TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>>
       block[pairs + i] = float(sum.imag());
     }
     block.insert(block.end(), mean.begin(), mean.end());
+    for (const RotaryPair& pair : rotary_) block[2 * pairs + size_t(pair.a)] = block[2 * pairs + size_t(pair.b)] = 0.0f;
     blocks_.push_back(std::move(block));
   }
+  for (size_t i = 0; i < 2 * pairs; ++i)
+    for (int n = 0; n < kBlocks; ++n) block_turns_.push_back(near_[size_t(n) * 2 * pairs + i]);
+  block_turns_.insert(block_turns_.end(), kBlocks, 1.0f);
 }
 
 std::vector<float> TurningMean::turns(int64_t step) const {
   std::vector<float> table;
-  for (int n = 0; n < kTurns; ++n) {
+  for (int n = 0; n < kBlocks; ++n) {
     const double positions = double(n) * double(step) * kPageTokens;
     for (const RotaryPair& pair : rotary_) table.push_back(float(std::cos(pair.angle * positions)));
     for (const RotaryPair& pair : rotary_) table.push_back(float(std::sin(pair.angle * positions)));
@@ -48,29 +52,49 @@ void TurningMean::turn(const float* by, float* re, float* im) const {
   }
 }
 
-void TurningMean::of_block(int head, int64_t position, float* mean) const {
+void TurningMean::of_stretch(int head, int64_t stretch, float* re, float* im) const {
   const size_t pairs = rotary_.size();
   const std::vector<float>& start = blocks_[size_t(head)];
-  const int64_t block = block_of(position), far = block / kTurns;
-  float re[kMaxHeadDim / 2], im[kMaxHeadDim / 2];
   std::copy_n(start.data(), pairs, re);
   std::copy_n(start.data() + pairs, pairs, im);
-  turn(near_.data() + size_t(block % kTurns) * 2 * pairs, re, im);
-  if (far > 0 && far < kTurns) {
-    turn(far_.data() + size_t(far) * 2 * pairs, re, im);
-  } else if (far >= kTurns) {  // beyond 262,144 positions
-    const double positions = double(far) * kTurns * kPageTokens;
-    float by[kMaxHeadDim];
-    for (size_t i = 0; i < pairs; ++i) {
-      by[i] = float(std::cos(rotary_[i].angle * positions));
-      by[pairs + i] = float(std::sin(rotary_[i].angle * positions));
-    }
-    turn(by, re, im);
+  if (stretch == 0) return;
+  if (stretch < kBlocks) return turn(far_.data() + size_t(stretch) * 2 * pairs, re, im);
+  const double positions = double(stretch) * kBlocks * kPageTokens;  // beyond 262,144
+  float by[kMaxHeadDim];
+  for (size_t i = 0; i < pairs; ++i) {
+    by[i] = float(std::cos(rotary_[i].angle * positions));
+    by[pairs + i] = float(std::sin(rotary_[i].angle * positions));
   }
-  std::copy_n(start.data() + 2 * pairs, dim_, mean);
+  turn(by, re, im);
+}
+
+void TurningMean::of_block(int head, int64_t position, float* mean) const {
+  const size_t pairs = rotary_.size();
+  float re[kMaxHeadDim / 2], im[kMaxHeadDim / 2];
+  of_stretch(head, stretch_of(position), re, im);
+  turn(near_.data() + size_t(block_of(position) % kBlocks) * 2 * pairs, re, im);
+  std::copy_n(blocks_[size_t(head)].data() + 2 * pairs, dim_, mean);
   for (size_t i = 0; i < pairs; ++i) {
     mean[rotary_[i].a] = re[i];
     mean[rotary_[i].b] = im[i];
+  }
+}
+
+// <q, m e^(i angle p)> = Re (conj(q) m e^(i angle p)), pair by pair; channels of no pair add the same to every block.
+void TurningMean::to_terms(int head, int64_t stretch, const float* q, int rows, float* terms) const {
+  const size_t pairs = rotary_.size();
+  float re[kMaxHeadDim / 2], im[kMaxHeadDim / 2];
+  of_stretch(head, stretch, re, im);
+  const float* mean = blocks_[size_t(head)].data() + 2 * pairs;
+  for (int r = 0; r < rows; ++r, q += dim_, terms += 2 * pairs + 1) {
+    for (size_t i = 0; i < pairs; ++i) {
+      const float a = q[rotary_[i].a], b = q[rotary_[i].b];
+      terms[i] = a * re[i] + b * im[i];
+      terms[pairs + i] = b * re[i] - a * im[i];
+    }
+    float rest = 0;
+    for (int c = 0; c < dim_; ++c) rest += q[c] * mean[c];
+    terms[2 * pairs] = rest;
   }
 }
 

@@ -45,6 +45,15 @@ class TurningMean {
   void of_block(int head, int64_t position, float* mean) const;
   static int64_t block_of(int64_t position) { return position / kPageTokens; }
 
+  // What means add to scores. Blocks come in stretches of 64; each of `rows` queries [dim] becomes terms() numbers for
+  // one of them, and <q, mean of its block n> is the product of those with column n of block_turns(): [terms, 64], as
+  // attention's tiles of keys are.
+  static constexpr int kBlocks = 64;
+  static int64_t stretch_of(int64_t position) { return block_of(position) / kBlocks; }
+  int terms() const { return int(2 * rotary_.size()) + 1; }
+  void to_terms(int head, int64_t stretch, const float* q, int rows, float* terms) const;
+  const float* block_turns() const { return block_turns_.data(); }
+
   // From 64 rows [64, dim].
   void remove(int head, const RowPositions& positions, float* rows) const { move(head, positions, -1.0f, rows); }
   void restore(int head, const RowPositions& positions, float* rows) const { move(head, positions, 1.0f, rows); }
@@ -53,19 +62,20 @@ class TurningMean {
   std::vector<double> numbers() const;
 
  private:
-  // e^(i angle 64 n step) for n < kTurns, of every pair: cosines, then sines.
-  static constexpr int kTurns = 64;
   void move(int head, const RowPositions& positions, float sign, float* rows) const;
+  // e^(i angle 64 n step) for n < kBlocks, of every pair: cosines, then sines.
   std::vector<float> turns(int64_t step) const;
   void turn(const float* by, float* re, float* im) const;
+  // The pairs of a head's mean, turned to the beginning of a stretch.
+  void of_stretch(int head, int64_t stretch, float* re, float* im) const;
 
   Rotary rotary_;
   int dim_;
   std::vector<std::vector<float>> means_;  // as given
-  // Of each head, over positions 0..63: of the pairs the cosine parts, then the sine parts; then all channels, of which
-  // only those of no pair count.
+  // Of each head, over positions 0..63: of the pairs channels a, then b; then all channels, 0 where they are in a pair.
   std::vector<std::vector<float>> blocks_;
-  std::vector<float> near_, far_;  // steps of 1 and of kTurns blocks
+  std::vector<float> near_, far_;  // steps of a block and of a stretch
+  std::vector<float> block_turns_;
 };
 
 }  // namespace kvasir

@@ -56,6 +56,7 @@ Calibration start(const Model& model, const std::vector<Tokens>& windows, const 
   calibration.positions = options.positions > 0 ? options.positions : model.trained_context();
   calibration.positions = std::max<int64_t>(calibration.positions, options.window);
   calibration.averaged = rotary.has_value();
+  calibration.unfinished = true;
   calibration.sink = options.sink;
   calibration.recent = options.recent;
   for (const LayerGeometry& layer : model.geometry().layers) calibration.layers.emplace_back(layer);
@@ -82,9 +83,9 @@ Calibration resume(Calibration fresh, const CalibrationOptions& options) {
                                           error.what(), options.checkpoint));
   }
   const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
-                    left.positions == fresh.positions && left.averaged == fresh.averaged && left.sink == fresh.sink &&
-                    left.recent == fresh.recent && left.layers.size() == fresh.layers.size() &&
-                    left.tokens % left.window == 0;
+                    left.positions == fresh.positions && left.averaged == fresh.averaged && left.unfinished &&
+                    left.sink == fresh.sink && left.recent == fresh.recent &&
+                    left.layers.size() == fresh.layers.size() && left.tokens % left.window == 0;
   return same ? left : fresh;
 }
 
@@ -170,6 +171,7 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vect
     if (options.most_seconds > 0 && seconds.count() > options.most_seconds) break;
   }
   check_sums(calibration);
+  calibration.unfinished = false;
   if (calibration.averaged)
     for (LayerMoments& layer : calibration.layers) average_over_positions(layer, calibration.positions);
   return calibration;

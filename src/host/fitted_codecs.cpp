@@ -80,6 +80,9 @@ std::shared_ptr<const CodecFits> calibration_fits(const std::string& file, const
   const std::lock_guard lock(mutex);
   auto& fits = known[{file, fs::last_write_time(file)}];
   if (!fits) fits = std::make_shared<const CodecFits>(load_calibration(file));
+  if (fits->calibration()->unfinished)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`{}` is what an unfinished run of kvasir calibrate keeps; run it again to its end", file));
   if (fits->calibration()->model != fingerprint)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the calibration `{}` was made with {} ({}), not with this model ({}); make one with "

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/rotary_probe.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
-#include <numbers>
 
 namespace kvasir {
 namespace {
@@ -38,7 +38,7 @@ class SingleTokens {
     engine_->start_at(position);
     std::vector<EngineSpan> spans;
     for (const int32_t& token : tokens_) spans.push_back({engine_->cache().create(), {&token, 1}, false});
-    engine_->decode(spans, [](int, int, const float*) {});
+    engine_->decode(spans, {});
     for (const EngineSpan& span : spans) engine_->cache().remove(span.sequence);
     return std::move(rows_);
   }
@@ -64,14 +64,16 @@ class SingleTokens {
   std::vector<LayerRows> rows_;
 };
 
-// The channels that change with the position, from first to last: [first, first + count).
+// A run of channels that turn: [first, first + count).
 struct Turned {
   int first = 0, count = 0;
 };
 
-Turned turned_channels(const LayerRows& before, const LayerRows& after) {
+// Runs that hold all channels that change with the position. Channels of which nothing is left (a norm's weight may be
+// 0) don't show, so a run may be longer than what changes: rounded out to 8 or 64 channels, or the whole head.
+std::vector<Turned> turned_channels(const LayerRows& before, const LayerRows& after) {
   const auto dim = int(before[0].size());
-  int first = dim, last = -1;
+  int first = dim, end = 0;
   for (int c = 0; c < dim; ++c) {
     double size = 0, change = 0;
     for (size_t r = 0; r < before.size(); ++r) {
@@ -81,9 +83,15 @@ Turned turned_channels(const LayerRows& before, const LayerRows& after) {
     }
     if (change <= kChanged * kChanged * size) continue;
     first = std::min(first, c);
-    last = c;
+    end = c + 1;
   }
-  return last < 0 ? Turned{} : Turned{first, last - first + 1};
+  if (end == 0) return {};
+  std::vector<Turned> runs;
+  for (const int step : {1, 8, 64, dim}) {
+    const int from = first / step * step, to = std::min(dim, (end + step - 1) / step * step);
+    if ((to - from) % 2 == 0) runs.push_back({from, to - from});
+  }
+  return runs;
 }
 
 // Neighbours, or halves.
@@ -138,10 +146,9 @@ std::optional<std::vector<Rotary>> measure_rotary(const std::shared_ptr<Model>& 
 
   std::vector<Rotary> layers;
   for (size_t layer = 0; layer < start.size(); ++layer) {
-    const Turned turned = turned_channels(start[layer], steps.back()[layer]);
     Rotary best;
     double least = misfit(best, start[layer], check[layer], kCheck);  // of a layer that doesn't know positions
-    if (turned.count % 2 == 0 && turned.count > 0)
+    for (const Turned& turned : turned_channels(start[layer], steps.back()[layer]))
       for (const bool neighbours : {false, true}) {
         Rotary rotary = pairs_of(turned, neighbours);
         for (size_t i = 0; i < steps.size(); ++i) refine(rotary, start[layer], steps[i][layer], kSteps[i]);

@@ -77,6 +77,17 @@ TEST_F(CalibrationFile, GivesBackWhatWasWritten) {
 }
 
 // A run that stops after a window and goes on from the file ends where one without a stop does, to the last bit.
+// Of models that do something else with positions, and of versions before turning means.
+TEST_F(CalibrationFile, PlainOnesHaveNoMeans) {
+  Calibration plain = empty_calibration();
+  plain.averaged = false;
+  plain.layers[0].rotary.clear();
+  read_window(plain, 1);
+  EXPECT_EQ(turning_mean(plain.layers[0]), nullptr);
+  save_calibration(plain, path());
+  EXPECT_EQ(load_calibration(path()), plain);
+}
+
 TEST_F(CalibrationFile, RunsGoOnFromIt) {
   save_calibration(calibration_, path());
   Calibration resumed = load_calibration(path());

@@ -63,6 +63,26 @@ TEST(TurningMean, IsTheMeanOfABlock) {
   }
 }
 
+TEST(TurningMean, ScoresAreProductsWithIt) {
+  SplitMix random(6);
+  for (const Rotary& rotary : {halves(0, 12), halves(8, 8), neighbours(5), Rotary{}}) {
+    const TurningMean turning(rotary, kDim, random_means(2));
+    std::vector<float> q(kDim), terms(size_t(turning.terms())), mean(kDim);
+    for (float& x : q) x = float(random.normal());
+    for (const int64_t stretch : {0, 1, 63, 64, 300}) {
+      turning.to_terms(1, stretch, q.data(), 1, terms.data());
+      for (int block = 0; block < TurningMean::kBlocks; ++block) {
+        double score = 0, expected = 0;
+        for (size_t i = 0; i < terms.size(); ++i)
+          score += double(terms[i]) * double(turning.block_turns()[i * TurningMean::kBlocks + size_t(block)]);
+        turning.of_block(1, (stretch * TurningMean::kBlocks + block) * 64 + 7, mean.data());
+        for (size_t c = 0; c < kDim; ++c) expected += double(q[c]) * double(mean[c]);
+        EXPECT_NEAR(score, expected, 2e-4) << stretch << " " << block;
+      }
+    }
+  }
+}
+
 TEST(TurningMean, IsRemovedByBlocksAndRestored) {
   const TurningMean turning(halves(0, 12), kDim, random_means(2));
   SplitMix random(5);

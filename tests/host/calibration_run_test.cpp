@@ -80,6 +80,7 @@ TEST_F(CalibrationRun, AStoppedRunGoesOn) {
   };
   EXPECT_THROW(run_calibration(tiny, words(), stopped), Error);
   EXPECT_EQ(load_calibration(stopped.checkpoint).tokens, 512);
+  EXPECT_THROW(calibration_fits(stopped.checkpoint, tiny->fingerprint()), Error) << "a run that isn't over";
   int64_t first = 0;
   stopped.progress = [&](int64_t done, int64_t) { first = first == 0 ? done : first; };
   EXPECT_EQ(run_calibration(tiny, words(), stopped), whole);

@@ -49,6 +49,19 @@ TEST_F(RotaryProbe, FindsNeighboursAndHalves) {
   }
 }
 
+// As in Gemma 3 270M.
+TEST_F(RotaryProbe, DeadPairsDontHideTheOthers) {
+  const auto layers = measure({.architecture = "qwen3", .embedding = 256, .dead_pair = true});
+  ASSERT_TRUE(layers.has_value());
+  for (const Rotary& rotary : *layers) {
+    ASSERT_EQ(rotary.size(), 32u);
+    for (int i = 1; i < 32; ++i) {
+      EXPECT_EQ(rotary[size_t(i)].b, i + 32);
+      EXPECT_NEAR(rotary[size_t(i)].angle * 4096, std::pow(10000.0, -i / 32.0) * 4096, 2e-3);
+    }
+  }
+}
+
 TEST_F(RotaryProbe, LayersMayDiffer) {
   const auto layers =
       measure({.architecture = "gemma3", .layers = 6, .embedding = 256, .window = 64, .window_period = 6});

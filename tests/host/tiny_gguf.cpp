@@ -76,13 +76,14 @@ class GgufWriter {
   }
 
   // Values around `mean` with the given deviation.
-  void tensor(const std::string& name, std::initializer_list<int64_t> shape, float mean, float deviation) {
+  float* tensor(const std::string& name, std::initializer_list<int64_t> shape, float mean, float deviation) {
     ggml_tensor* tensor = ggml_new_tensor(tensors_.get(), GGML_TYPE_F32, int(shape.size()), shape.begin());
     ggml_set_name(tensor, name.c_str());
     std::normal_distribution<float> normal(mean, deviation);
     float* values = static_cast<float*>(tensor->data);
     for (int64_t i = 0; i < ggml_nelements(tensor); ++i) values[i] = normal(random_);
     gguf_add_tensor(file_.get(), tensor);
+    return values;
   }
 
   // [in, out], scaled so that the output's deviation is about `gain` times the input's.
@@ -180,8 +181,10 @@ void write_block(const TinyModel& model, int layer, GgufWriter& file) {
     file.tensor(block + "attn_v.bias", {kv}, 0.0f, 0.5f);
   }
   if (kind == "qwen3" || kind == "gemma3") {
-    file.tensor(block + "attn_q_norm.weight", {model.head_dim}, 1.2f, 0.2f);
-    file.tensor(block + "attn_k_norm.weight", {model.head_dim}, 1.2f, 0.2f);
+    for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"}) {
+      float* weights = file.tensor(block + name, {model.head_dim}, 1.2f, 0.2f);
+      if (model.dead_pair) weights[0] = weights[model.head_dim / 2] = 0.0f;
+    }
   }
   if (gemma || kind == "gpt-oss") file.tensor(block + "post_attention_norm.weight", {n}, 1.0f, 0.1f);
   if (gemma) file.tensor(block + "post_ffw_norm.weight", {n}, 1.0f, 0.1f);

@@ -32,6 +32,7 @@ struct TinyModel {
   float softcap = 0.0f;                 // gemma2
   int long_rope = 0;                    // llama: original context length of LongRoPE factors
   std::string_view chat_template = {};  // tokenizer.chat_template; empty: none
+  bool dead_pair = false;               // qwen3, gemma3: norms that leave nothing of the first pair's two halves
   uint64_t seed = 1;
 };
 
