@@ -31,6 +31,8 @@ TARGETS = [("spectral2", "llama-q4_0", 1, 1 / 2), ("spectral3", "llama-q5_1", 1,
 
 
 FITTED = ("spectral", "oscar2")
+AVERAGED = "at all positions"  # what a calibration says whose sums are over all of them
+PLACES = "²"  # behind cells of calibrations that were read at places of the context
 NARROW = "¹"  # behind cells of calibrations that saw no positions beyond their windows
 
 
@@ -77,7 +79,10 @@ class CalibratedBench(Bench):
 
 
 def mark(cell):
-    return NARROW if cell.get("fitted_by") == NARROW else ""
+    fitted_by = cell.get("fitted_by")
+    if fitted_by is None or fitted_by == NARROW:
+        return fitted_by or ""
+    return "" if AVERAGED in fitted_by else PLACES
 
 
 def kld_table(bench, cells, models, methods):
@@ -96,7 +101,10 @@ def sources(cells, models):
         found = sorted({c["fitted_by"] for (m, _), c in cells.items() if m == model and "fitted_by" in c} - {NARROW})
         if found:
             lines.append(f"- {model}: " + "; ".join(found))
-    if any(mark(c) for c in cells.values()):
+    if any(mark(c) == PLACES for c in cells.values()):
+        lines.append(f"\n{PLACES} by a calibration of an earlier version, which read its windows at places all over the "
+                     "context and left keys their mean.")
+    if any(mark(c) == NARROW for c in cells.values()):
         lines.append(f"\n{NARROW} 16,384 tokens (Qwen2.5-Coder 0.5B 12,288) in windows of 2,048 that all started at "
                      "position 0. Such a calibration knows nothing of\nlater positions; the others start their windows "
                      "all over the model's context.")
