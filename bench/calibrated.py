@@ -147,12 +147,13 @@ def oscar_table(cells, models):
     return rows(["", "cache"] + models, body)
 
 
-# Only where all of it was fitted by the same calibrations.
+# Only models for which all of it was fitted by the same calibration.
 def parts_section(bench, cells, models):
     methods = ["spectral2", PARTS[0], "spectral3", PARTS[1], PARTS[2]]
-    for model in models:
-        if len({cells[model, m]["fitted_by"] for m in methods if (model, m) in cells}) > 1:
-            return ""
+    models = [model for model in models if (model, PARTS[0]) in cells and
+              len({cells[model, m]["fitted_by"] for m in methods if (model, m) in cells}) == 1]
+    if not models:
+        return ""
     return "## What the parts of `spectral` are worth\n\n" + kld_table(bench, cells, models, methods)
 
 

@@ -100,7 +100,7 @@ class Engine {
   void decode(std::span<const EngineSpan> spans, const LogitsFn& on_logits);
 
   // The position that the first token of every sequence has for the model's layers; 0 unless set. Attention is the same
-  // wherever a text starts, keys and queries aren't: calibrations see other positions so.
+  // wherever a text starts, keys and queries aren't: calibrations measure so how they turn.
   void start_at(int64_t position);
 
   // Takes the place of EngineOptions::observe; an empty function ends it.
