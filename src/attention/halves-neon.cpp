@@ -4,6 +4,7 @@
 // Scores and weighted sums over rows of 16-bit floats: windows and raw pages.
 #include "attention/kernels-neon.h"
 #include "attention/lanes-neon.h"
+#include "attention/row_groups.h"
 
 namespace kvasir::neon {
 
@@ -60,16 +61,10 @@ void score_rows(const uint16_t* k, int k_stride, int tokens, int dim, const floa
 template <HalfKind kind>
 void score_all(const uint16_t* k, int k_stride, int tokens, int dim, const float* q, int q_stride, int rows,
                float* scores) {
-  for (int r = 0; r < rows; r += kRowGroup) {
-    const float* from = q + r * q_stride;
-    float* to = scores + r * kPageTokens;
-    switch (rows - r) {
-      case 1: score_rows<kind, 1>(k, k_stride, tokens, dim, from, q_stride, to); break;
-      case 2: score_rows<kind, 2>(k, k_stride, tokens, dim, from, q_stride, to); break;
-      case 3: score_rows<kind, 3>(k, k_stride, tokens, dim, from, q_stride, to); break;
-      default: score_rows<kind, kRowGroup>(k, k_stride, tokens, dim, from, q_stride, to); break;
-    }
-  }
+  in_groups_of<kRowGroup>(rows, [&](auto group, int r) {
+    score_rows<kind, decltype(group)::value>(k, k_stride, tokens, dim, q + r * q_stride, q_stride,
+                                             scores + r * kPageTokens);
+  });
 }
 
 template <HalfKind kind, int R, int V>
@@ -109,16 +104,10 @@ void gather_rows(const uint16_t* v, int v_stride, int tokens, int dim, const flo
 template <HalfKind kind>
 void gather_all(const uint16_t* v, int v_stride, int tokens, int dim, const float* weights, int rows, float* out,
                 int out_stride) {
-  for (int r = 0; r < rows; r += kRowGroup) {
-    const float* from = weights + r * kPageTokens;
-    float* to = out + r * out_stride;
-    switch (rows - r) {
-      case 1: gather_rows<kind, 1>(v, v_stride, tokens, dim, from, to, out_stride); break;
-      case 2: gather_rows<kind, 2>(v, v_stride, tokens, dim, from, to, out_stride); break;
-      case 3: gather_rows<kind, 3>(v, v_stride, tokens, dim, from, to, out_stride); break;
-      default: gather_rows<kind, kRowGroup>(v, v_stride, tokens, dim, from, to, out_stride); break;
-    }
-  }
+  in_groups_of<kRowGroup>(rows, [&](auto group, int r) {
+    gather_rows<kind, decltype(group)::value>(v, v_stride, tokens, dim, weights + r * kPageTokens, out + r * out_stride,
+                                              out_stride);
+  });
 }
 
 }  // namespace

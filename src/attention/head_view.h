@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "cache/kept_tokens.h"
@@ -41,8 +40,7 @@ struct HeadView {
   }
   RowPositions positions_of(int index) const {
     if (index >= kept_pages()) return {pages_start + int64_t(index - kept_pages()) * kPageTokens};
-    const std::span<const int32_t> positions = kept->positions_of(index);
-    return {0, positions.data(), int(positions.size())};
+    return kept->rows_of(index);
   }
 };
 

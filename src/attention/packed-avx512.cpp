@@ -156,12 +156,12 @@ template <int Half, int R, class Source>
   }
 }
 
-void score_block(const SegmentView& segment, int block, const int8_t* query, const RowTerms* terms, int rows,
+void score_block(const SegmentView& segment, int block, const int16_t* query, const RowTerms* terms, int rows,
                  float* scores, uint8_t* levels) {
   read_blocks<Codes, Bytes>(segment, block, 1, levels, [&](const auto& source, const Cells& cells) {
     in_row_groups(rows, [&](auto group, int r) {
       constexpr int R = decltype(group)::value;
-      const int8_t* from = query + 2 * r * segment.count;
+      const auto* from = reinterpret_cast<const int8_t*>(query + r * segment.count);
       float* to = scores + r * kPageTokens;
       score_half<0, R>(source, cells, segment, block, from, terms + r, to);
       score_half<1, R>(source, cells, segment, block, from, terms + r, to);
@@ -170,7 +170,7 @@ void score_block(const SegmentView& segment, int block, const int8_t* query, con
 }
 
 // Channel scales belong to the query: they change with the block, tokens within it share them.
-RowTerms fold_channels(const SegmentView& segment, int block, const float* q, float* scores, int8_t* query) {
+RowTerms fold_channels(const SegmentView& segment, int block, const float* q, float* scores, int16_t* query) {
   alignas(64) float folded[kMaxHeadDim];
   for (int c = 0; c < segment.count; c += 8) {
     _mm256_storeu_ps(folded + c, _mm256_mul_ps(_mm256_loadu_ps(q + c), load_f16_8(segment.channel_scales[block] + c)));
@@ -182,19 +182,13 @@ RowTerms fold_channels(const SegmentView& segment, int block, const float* q, fl
       _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), zeros));
     }
   }
-  return row_terms(quantize_row(folded, segment.count, query, query + segment.count), segment, 0.0f);
+  auto* bytes = reinterpret_cast<int8_t*>(query);
+  return row_terms(quantize_row(folded, segment.count, bytes, bytes + segment.count), segment, 0.0f);
 }
 
-void score_segment(const SegmentView& segment, int dim, const float* q, int rows, int8_t* query, RowTerms* terms,
+void score_segment(const SegmentView& segment, int dim, const float* q, int rows, int16_t* query, RowTerms* terms,
                    float* scores, uint8_t* levels) {
-  const bool by_channel = segment.channel_scales[0] != nullptr;
-  for (int block = 0; block < kBlocksPerPage; ++block) {
-    for (int r = 0; by_channel && r < rows; ++r) {
-      terms[r] = fold_channels(segment, block, q + r * dim + segment.first, scores + r * kPageTokens,
-                               query + 2 * r * segment.count);
-    }
-    score_block(segment, block, query, terms, rows, scores, levels);
-  }
+  score_blocks(segment, dim, q, rows, query, terms, scores, levels, fold_channels, score_block);
 }
 
 // --- weighted sums ---
@@ -273,66 +267,33 @@ void gather_segment(const SegmentView& segment, int dim, const float* weights, i
   }
 }
 
+// out += the sum of a row's weights times the page's mean.
+void add_mean(const PageView& view, const float* weights, float* out) {
+  const __m256 total = _mm256_set1_ps(sum_row(weights, kPageTokens));
+  for (int c = 0; c < view.mean_dim; c += 8) {
+    _mm256_storeu_ps(out + c, _mm256_fmadd_ps(total, load_f16_8(view.mean + c), _mm256_loadu_ps(out + c)));
+  }
+}
+
+RowTerms prepare_row(const SegmentView& segment, const float* x, int16_t* to) {
+  auto* bytes = reinterpret_cast<int8_t*>(to);
+  return row_terms(quantize_row(x, segment.count, bytes, bytes + segment.count), segment, sum_row(x, segment.count));
+}
+
 }  // namespace
 
 void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch) {
-  const PageView page = view_page(layout);
-  auto* bytes = reinterpret_cast<int8_t*>(scratch.query);
-  for (int s = 0; s < page.segments; ++s) {
-    const SegmentView segment = view_segment(layout, s);
-    if (segment.bits == 16) continue;
-    const int count = segment.count;
-    const float* first = q + segment.first;
-    for (int r = 0; r < rows; ++r) {
-      const float* row = first + r * page.dim;
-      int8_t* to = bytes + 2 * (rows * segment.first + r * count);
-      const Quantized whole = quantize_row(row, count, to, to + count);
-      scratch.terms[s * kMaxRows + r] = row_terms(whole, segment, sum_row(row, count));
-    }
-  }
+  prepare_segments(layout, q, rows, scratch, prepare_row);
 }
 
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch) {
-  const PageView view = view_page(layout, page);
-  for (int r = 0; r < rows; ++r) {
-    const __m512 base = _mm512_set1_ps(view.mean ? dot_f16(q + r * view.dim, view.mean, view.mean_dim) : 0.0f);
-    for (int t = 0; t < kPageTokens; t += kLaneCount) _mm512_storeu_ps(scores + r * kPageTokens + t, base);
-  }
-  for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
-    if (segment.raw) {
-      avx2::add_score_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, q + segment.first,
-                             view.dim, rows, scores);
-    } else {
-      auto* query = reinterpret_cast<int8_t*>(scratch.query) + 2 * rows * segment.first;
-      score_segment(segment, view.dim, q, rows, query, scratch.terms + s * kMaxRows, scores, scratch.levels);
-    }
-  }
+  score_segments(layout, page, q, rows, scores, scratch, dot_f16, avx2::add_score_halves, score_segment);
 }
 
 void gather_page(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,
                  KernelScratch& scratch) {
-  const PageView view = view_page(layout, page);
-  if (view.mean) {
-    for (int r = 0; r < rows; ++r) {
-      const __m512 total = _mm512_set1_ps(sum_row(weights + r * kPageTokens, kPageTokens));
-      for (int c = 0; c < view.mean_dim; c += 8) {
-        float* at = out + r * view.dim + c;
-        const __m256 mean = load_f16_8(view.mean + c);
-        _mm256_storeu_ps(at, _mm256_fmadd_ps(_mm512_castps512_ps256(total), mean, _mm256_loadu_ps(at)));
-      }
-    }
-  }
-  for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
-    if (segment.raw) {
-      avx2::add_gather_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, weights, rows,
-                              out + segment.first, view.dim);
-    } else {
-      gather_segment(segment, view.dim, weights, rows, out, scratch);
-    }
-  }
+  gather_segments(layout, page, weights, rows, out, scratch, add_mean, avx2::add_gather_halves, gather_segment);
 }
 
 }  // namespace kvasir::avx512

@@ -230,14 +230,7 @@ RowTerms fold_channels(const SegmentView& segment, int block, const float* q, fl
 
 void score_segment(const SegmentView& segment, int dim, const float* q, int rows, int16_t* query, RowTerms* terms,
                    float* scores, uint8_t* levels) {
-  const bool by_channel = segment.channel_scales[0] != nullptr;
-  for (int block = 0; block < kBlocksPerPage; ++block) {
-    for (int r = 0; by_channel && r < rows; ++r) {
-      terms[r] = fold_channels(segment, block, q + r * dim + segment.first, scores + r * kPageTokens,
-                               query + r * segment.count);
-    }
-    score_block(segment, block, query, terms, rows, scores, levels);
-  }
+  score_blocks(segment, dim, q, rows, query, terms, scores, levels, fold_channels, score_block);
 }
 
 // --- weighted sums ---
@@ -307,61 +300,32 @@ void gather_segment(const SegmentView& segment, int dim, const float* weights, i
   }
 }
 
+// out += the sum of a row's weights times the page's mean.
+void add_mean(const PageView& view, const float* weights, float* out) {
+  const float total = sum_row(weights, kPageTokens);
+  for (int c = 0; c < view.mean_dim; c += kLaneCount) {
+    vst1q_f32(out + c, vfmaq_n_f32(vld1q_f32(out + c), load_f16(view.mean + c), total));
+  }
+}
+
+RowTerms prepare_row(const SegmentView& segment, const float* x, int16_t* to) {
+  return row_terms(quantize_row(x, segment.count, to), segment, sum_row(x, segment.count));
+}
+
 }  // namespace
 
 void prepare_query(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch) {
-  const PageView page = view_page(layout);
-  for (int s = 0; s < page.segments; ++s) {
-    const SegmentView segment = view_segment(layout, s);
-    if (segment.bits == 16) continue;
-    for (int r = 0; r < rows; ++r) {
-      const float* from = q + r * page.dim + segment.first;
-      const Quantized row = quantize_row(from, segment.count, scratch.query + rows * segment.first + r * segment.count);
-      scratch.terms[s * kMaxRows + r] = row_terms(row, segment, sum_row(from, segment.count));
-    }
-  }
+  prepare_segments(layout, q, rows, scratch, prepare_row);
 }
 
 void score_page(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
                 KernelScratch& scratch) {
-  const PageView view = view_page(layout, page);
-  for (int r = 0; r < rows; ++r) {
-    const float32x4_t base = vdupq_n_f32(view.mean ? dot_f16(q + r * view.dim, view.mean, view.mean_dim) : 0.0f);
-    for (int t = 0; t < kPageTokens; t += kLaneCount) vst1q_f32(scores + r * kPageTokens + t, base);
-  }
-  for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
-    if (segment.raw) {
-      add_score_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, q + segment.first,
-                       view.dim, rows, scores);
-    } else {
-      score_segment(segment, view.dim, q, rows, scratch.query + rows * segment.first, scratch.terms + s * kMaxRows,
-                    scores, scratch.levels);
-    }
-  }
+  score_segments(layout, page, q, rows, scores, scratch, dot_f16, add_score_halves, score_segment);
 }
 
 void gather_page(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,
                  KernelScratch& scratch) {
-  const PageView view = view_page(layout, page);
-  if (view.mean) {
-    for (int r = 0; r < rows; ++r) {
-      const float total = sum_row(weights + r * kPageTokens, kPageTokens);
-      for (int c = 0; c < view.mean_dim; c += kLaneCount) {
-        float* at = out + r * view.dim + c;
-        vst1q_f32(at, vfmaq_n_f32(vld1q_f32(at), load_f16(view.mean + c), total));
-      }
-    }
-  }
-  for (int s = 0; s < view.segments; ++s) {
-    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
-    if (segment.raw) {
-      add_gather_halves(segment.half, segment.raw, segment.count, kPageTokens, segment.count, weights, rows,
-                        out + segment.first, view.dim);
-    } else {
-      gather_segment(segment, view.dim, weights, rows, out, scratch);
-    }
-  }
+  gather_segments(layout, page, weights, rows, out, scratch, add_mean, add_gather_halves, gather_segment);
 }
 
 }  // namespace kvasir::neon

@@ -1,25 +1,21 @@
 // Copyright The Kvasir authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How kernels walk through the cells of a packed segment, whatever the instruction set. For *-avx2.cpp and *-avx512.cpp
-// files only: everything here is internal to the file that includes it (page_view.h says why).
+// How kernels walk through a page, its segments and their cells, whatever the instruction set. For files of one
+// instruction set only: everything here is internal to the file that includes it (page_view.h says why).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "attention/kernels.h"
 #include "attention/page_view.h"
+#include "attention/row_groups.h"
 
 namespace kvasir {
 namespace {
 
-constexpr int kQuad = 4;      // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
-constexpr int kMostRows = 8;  // that share one reading of the levels: as many sums as leave registers for the rest
-
-template <int N>
-struct Constant {
-  static constexpr int value = N;
-};
+constexpr int kQuad = 4;  // bytes of a 32-bit lane: 4 channels of a token or 4 tokens of a channel
 
 // each(Constant<0>{}), ... of the vectors of a cell.
 template <class Each>
@@ -32,20 +28,6 @@ inline void each_vector(const Each& each) {
   each(Constant<5>{});
   each(Constant<6>{});
   each(Constant<7>{});
-}
-
-// Calls visit(Constant<R>, first row) until all rows had their turn.
-template <class Visit>
-inline void in_row_groups(int rows, Visit visit) {
-  int r = 0;
-  for (; rows - r >= kMostRows; r += kMostRows) visit(Constant<kMostRows>{}, r);
-  if (rows - r >= 4) {
-    visit(Constant<4>{}, r);
-    r += 4;
-  }
-  if (rows - r == 3) return visit(Constant<3>{}, r);
-  if (rows - r == 2) return visit(Constant<2>{}, r);
-  if (rows - r == 1) return visit(Constant<1>{}, r);
 }
 
 // Cells of consecutive blocks: those of one follow one another, those of the next lie `stride` bytes on.
@@ -92,6 +74,74 @@ inline void unpack_block(const SegmentView& segment, int block, Unpack unpack) {
     case 5: return unpack(Constant<5>{}, packed, cells);
     case 6: return unpack(Constant<6>{}, packed, cells);
     default: return unpack(Constant<8>{}, packed, cells);
+  }
+}
+
+// Kernels::prepare_query. prepare(segment, x, to) turns one row into the integers at `to`, of which there is room for
+// as many 16-bit ones as the segment has channels.
+template <class Prepare>
+inline void prepare_segments(const SideLayout& layout, const float* q, int rows, KernelScratch& scratch,
+                             Prepare prepare) {
+  const PageView page = view_page(layout);
+  for (int s = 0; s < page.segments; ++s) {
+    const SegmentView segment = view_segment(layout, s);
+    if (segment.bits == 16) continue;
+    for (int r = 0; r < rows; ++r)
+      scratch.terms[s * kMaxRows + r] =
+          prepare(segment, q + r * page.dim + segment.first, scratch.query + rows * segment.first + r * segment.count);
+  }
+}
+
+// Kernels::score_page. dot(x, halves, n) is a row's product with the mean; raw(...) adds a segment of halves, as
+// add_score_halves does; packed(segment, dim, q, rows, query, terms, scores, levels) one of codes.
+template <class Dot, class Raw, class Packed>
+inline void score_segments(const SideLayout& layout, const std::byte* page, const float* q, int rows, float* scores,
+                           KernelScratch& scratch, Dot dot, Raw raw, Packed packed) {
+  const PageView view = view_page(layout, page);
+  for (int r = 0; r < rows; ++r) {
+    const float base = view.mean ? dot(q + r * view.dim, view.mean, view.mean_dim) : 0.0f;
+    for (int t = 0; t < kPageTokens; ++t) scores[r * kPageTokens + t] = base;
+  }
+  for (int s = 0; s < view.segments; ++s) {
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
+    if (segment.raw) {
+      raw(segment.half, segment.raw, segment.count, kPageTokens, segment.count, q + segment.first, view.dim, rows,
+          scores);
+    } else {
+      packed(segment, view.dim, q, rows, scratch.query + rows * segment.first, scratch.terms + s * kMaxRows, scores,
+             scratch.levels);
+    }
+  }
+}
+
+// A packed segment's scores block by block. Channel scales belong to the query, which fold(segment, block, q, scores,
+// query) then makes anew for each; score(segment, block, query, terms, rows, scores, levels) adds the block's.
+template <class Fold, class Score>
+inline void score_blocks(const SegmentView& segment, int dim, const float* q, int rows, int16_t* query, RowTerms* terms,
+                         float* scores, uint8_t* levels, Fold fold, Score score) {
+  const bool by_channel = segment.channel_scales[0] != nullptr;
+  for (int block = 0; block < kBlocksPerPage; ++block) {
+    for (int r = 0; by_channel && r < rows; ++r)
+      terms[r] = fold(segment, block, q + r * dim + segment.first, scores + r * kPageTokens, query + r * segment.count);
+    score(segment, block, query, terms, rows, scores, levels);
+  }
+}
+
+// Kernels::gather_page. add_mean(view, weights, out) adds a row's weights times the mean; raw(...) a segment of halves,
+// as add_gather_halves does; packed(segment, dim, weights, rows, out, scratch) one of codes.
+template <class AddMean, class Raw, class Packed>
+inline void gather_segments(const SideLayout& layout, const std::byte* page, const float* weights, int rows, float* out,
+                            KernelScratch& scratch, AddMean add_mean, Raw raw, Packed packed) {
+  const PageView view = view_page(layout, page);
+  for (int r = 0; view.mean && r < rows; ++r) add_mean(view, weights + r * kPageTokens, out + r * view.dim);
+  for (int s = 0; s < view.segments; ++s) {
+    const SegmentView segment = view_segment(layout, page, s, scratch.scales);
+    if (segment.raw) {
+      raw(segment.half, segment.raw, segment.count, kPageTokens, segment.count, weights, rows, out + segment.first,
+          view.dim);
+    } else {
+      packed(segment, view.dim, weights, rows, out, scratch);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 // The two matrix products of prefill, on float tiles that lie in the first two cache levels.
 #include "attention/kernels-neon.h"
 #include "attention/lanes-neon.h"
+#include "attention/row_groups.h"
 
 namespace kvasir::neon {
 
@@ -42,16 +43,10 @@ inline void multiply_group(const float* a, ptrdiff_t a_stride, int depth, const 
 template <int V, bool Add>
 void multiply_rows(const float* a, ptrdiff_t a_stride, int rows, int depth, const float* b, ptrdiff_t b_stride,
                    float* c, ptrdiff_t c_stride) {
-  for (int r = 0; r < rows; r += kRowGroup, a += kRowGroup * a_stride, c += kRowGroup * c_stride) {
-    switch (rows - r) {
-      case 1: multiply_group<1, V, Add>(a, a_stride, depth, b, b_stride, c, c_stride); break;
-      case 2: multiply_group<2, V, Add>(a, a_stride, depth, b, b_stride, c, c_stride); break;
-      case 3: multiply_group<3, V, Add>(a, a_stride, depth, b, b_stride, c, c_stride); break;
-      case 4: multiply_group<4, V, Add>(a, a_stride, depth, b, b_stride, c, c_stride); break;
-      case 5: multiply_group<5, V, Add>(a, a_stride, depth, b, b_stride, c, c_stride); break;
-      default: multiply_group<kRowGroup, V, Add>(a, a_stride, depth, b, b_stride, c, c_stride); break;
-    }
-  }
+  in_groups_of<kRowGroup>(rows, [&](auto group, int r) {
+    multiply_group<decltype(group)::value, V, Add>(a + r * a_stride, a_stride, depth, b, b_stride, c + r * c_stride,
+                                                   c_stride);
+  });
 }
 
 // Columns outside, rows inside: a slice of b stays in the first cache level while all of a passes.

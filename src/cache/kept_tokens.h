@@ -23,6 +23,7 @@ struct KeptTokens {
   std::span<const int32_t> positions_of(int page) const {
     return std::span(positions).subspan(size_t(page) * kPageTokens, static_cast<size_t>(tokens_of(page)));
   }
+  RowPositions rows_of(int page) const { return {0, positions_of(page).data(), tokens_of(page)}; }
 };
 
 inline int64_t pages_for(int64_t tokens) {

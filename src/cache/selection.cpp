@@ -65,10 +65,7 @@ std::vector<float> held_rows(const CacheImpl& impl, int layer, const LayerState&
   if (state.length == 0) return rows;
   halves(state.window.sink(side, head), std::min<int64_t>(impl.options.sink, state.length));
   const KeptTokens& kept = state.kept[size_t(head)];
-  for (size_t i = 0; i < kept.pages.size(); ++i) {
-    const std::span<const int32_t> listed = kept.positions_of(int(i));
-    page(kept.pages[i], int(listed.size()), {0, listed.data(), int(listed.size())});
-  }
+  for (int i = 0; i < int(kept.pages.size()); ++i) page(kept.pages[size_t(i)], kept.tokens_of(i), kept.rows_of(i));
   int64_t first = state.first + state.dropped_pages * kPageTokens;
   for (const PageRef& ref : state.pages[size_t(head)]) {
     page(ref, kPageTokens, {first});
@@ -123,9 +120,8 @@ KeptTokens pack(Pool& pool, const LayerCodecs& codecs, LayerState& state, int he
   for (size_t page = 0; page < size_t(pages_for(kept.tokens())); ++page) {
     std::vector<float> k = page_of(tokens.k, key_dim, page);
     const std::vector<float> v = page_of(tokens.v, value_dim, page);
-    const std::span<const int32_t> listed = kept.positions_of(int(page));
-    if (codecs.key.turning) codecs.key.turning->remove(head, {0, listed.data(), int(listed.size())}, k.data());
     kept.pages.push_back(PageRef::allocate(pool, codecs.page_bytes()));
+    if (codecs.key.turning) codecs.key.turning->remove(head, kept.rows_of(int(page)), k.data());
     std::byte* const bytes = kept.pages.back().bytes();
     encode_page(codecs.key, head, key.order, key.mean, k.data(), bytes);
     encode_page(codecs.value, head, value.order, value.mean, v.data(), bytes + codecs.key.bytes);

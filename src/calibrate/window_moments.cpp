@@ -5,7 +5,6 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <limits>
 
 #include "base/parallel.h"
@@ -142,13 +141,7 @@ void WindowMoments::finish_head(HeadMoments& moments, int index, const TurningMe
   const Head& head = heads_[size_t(index)];
   const Rows whole = widen(head.keys, sink_, geometry_.key_dim), v = widen(head.values, sink_, geometry_.value_dim);
   Rows k = whole;
-  if (mean != nullptr) {
-    std::vector<float> block(size_t(geometry_.key_dim));
-    for (int t = 0; t < k.rows(); ++t) {
-      if (t == 0 || (sink_ + t) % kPageTokens == 0) mean->of_block(index, sink_ + t, block.data());
-      for (int c = 0; c < geometry_.key_dim; ++c) k(t, c) -= double(block[size_t(c)]);
-    }
-  }
+  if (mean != nullptr) mean->remove(index, {sink_}, int(k.rows()), k.data());
   const Eigen::Map<const Eigen::VectorXd> attention(head.attention.data() + sink_, k.rows());
   const Eigen::Map<const Eigen::VectorXd> squares(head.squares.data() + sink_, k.rows());
   moments.tokens += double(k.rows());
@@ -181,11 +174,7 @@ std::vector<float> WindowMoments::turned_back_mean(const Rotary& rotary, const H
   for (int t = sink_; t < tokens_; ++t) {
     const float* key = head.keys.data() + size_t(t) * size_t(dim);
     std::vector<double> x(key, key + dim);
-    for (const RotaryPair& pair : rotary) {
-      const auto z = std::complex<double>(x[size_t(pair.a)], x[size_t(pair.b)]) * std::polar(1.0, -pair.angle * t);
-      x[size_t(pair.a)] = z.real();
-      x[size_t(pair.b)] = z.imag();
-    }
+    turn(rotary, -t, x.data());
     for (size_t c = 0; c < x.size(); ++c) sums[c] += x[c];
   }
   std::vector<float> mean;
@@ -194,11 +183,8 @@ std::vector<float> WindowMoments::turned_back_mean(const Rotary& rotary, const H
 }
 
 void WindowMoments::finish(LayerMoments& moments, int threads, bool turning) {
-  if (turning) {
-    if (moments.heads[0].key_mean.empty())
-      for (size_t h = 0; h < heads_.size(); ++h)
-        moments.heads[h].key_mean = turned_back_mean(moments.rotary, heads_[h]);
-  }
+  if (turning && moments.heads[0].key_mean.empty())
+    for (size_t h = 0; h < heads_.size(); ++h) moments.heads[h].key_mean = turned_back_mean(moments.rotary, heads_[h]);
   const std::shared_ptr<const TurningMean> mean = turning ? turning_mean(moments) : nullptr;
   if (tokens_ > sink_)
     parallel_for(int(heads_.size()), threads,

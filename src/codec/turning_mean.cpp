@@ -10,6 +10,14 @@ namespace kvasir {
 
 using Complex = std::complex<double>;
 
+void turn(const Rotary& rotary, double positions, double* x) {
+  for (const RotaryPair& pair : rotary) {
+    const Complex z = Complex(x[pair.a], x[pair.b]) * std::polar(1.0, pair.angle * positions);
+    x[pair.a] = z.real();
+    x[pair.b] = z.imag();
+  }
+}
+
 TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means)
     : rotary_(std::move(rotary)), dim_(dim), means_(std::move(means)), near_(turns(1)), far_(turns(kBlocks)) {
   const size_t pairs = rotary_.size();
@@ -32,18 +40,22 @@ TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>>
   block_turns_.insert(block_turns_.end(), kBlocks, 1.0f);
 }
 
-std::vector<float> TurningMean::turns(int64_t step) const {
-  std::vector<float> table;
-  for (int n = 0; n < kBlocks; ++n) {
-    const double positions = double(n) * double(step) * kPageTokens;
-    for (const RotaryPair& pair : rotary_) table.push_back(float(std::cos(pair.angle * positions)));
-    for (const RotaryPair& pair : rotary_) table.push_back(float(std::sin(pair.angle * positions)));
+void TurningMean::write_turn(int64_t blocks, float* by) const {
+  const double positions = double(blocks) * kPageTokens;
+  for (size_t i = 0; i < rotary_.size(); ++i) {
+    by[i] = float(std::cos(rotary_[i].angle * positions));
+    by[rotary_.size() + i] = float(std::sin(rotary_[i].angle * positions));
   }
+}
+
+std::vector<float> TurningMean::turns(int64_t step) const {
+  std::vector<float> table(kBlocks * 2 * rotary_.size());
+  for (int n = 0; n < kBlocks; ++n) write_turn(n * step, table.data() + size_t(n) * 2 * rotary_.size());
   return table;
 }
 
 // z *= by, pair by pair.
-void TurningMean::turn(const float* by, float* re, float* im) const {
+void TurningMean::turn_pairs(const float* by, float* re, float* im) const {
   const size_t pairs = rotary_.size();
   for (size_t i = 0; i < pairs; ++i) {
     const float x = re[i] * by[i] - im[i] * by[pairs + i];
@@ -58,21 +70,17 @@ void TurningMean::of_stretch(int head, int64_t stretch, float* re, float* im) co
   std::copy_n(start.data(), pairs, re);
   std::copy_n(start.data() + pairs, pairs, im);
   if (stretch == 0) return;
-  if (stretch < kBlocks) return turn(far_.data() + size_t(stretch) * 2 * pairs, re, im);
-  const double positions = double(stretch) * kBlocks * kPageTokens;  // beyond 262,144
-  float by[kMaxHeadDim];
-  for (size_t i = 0; i < pairs; ++i) {
-    by[i] = float(std::cos(rotary_[i].angle * positions));
-    by[pairs + i] = float(std::sin(rotary_[i].angle * positions));
-  }
-  turn(by, re, im);
+  if (stretch < kBlocks) return turn_pairs(far_.data() + size_t(stretch) * 2 * pairs, re, im);
+  float by[kMaxHeadDim];  // beyond 262,144 positions
+  write_turn(stretch * kBlocks, by);
+  turn_pairs(by, re, im);
 }
 
 void TurningMean::of_block(int head, int64_t position, float* mean) const {
   const size_t pairs = rotary_.size();
   float re[kMaxHeadDim / 2], im[kMaxHeadDim / 2];
   of_stretch(head, stretch_of(position), re, im);
-  turn(near_.data() + size_t(block_of(position) % kBlocks) * 2 * pairs, re, im);
+  turn_pairs(near_.data() + size_t(block_of(position) % kBlocks) * 2 * pairs, re, im);
   std::copy_n(blocks_[size_t(head)].data() + 2 * pairs, dim_, mean);
   for (size_t i = 0; i < pairs; ++i) {
     mean[rotary_[i].a] = re[i];
@@ -98,18 +106,21 @@ void TurningMean::to_terms(int head, int64_t stretch, const float* q, int rows, 
   }
 }
 
-void TurningMean::move(int head, const RowPositions& positions, float sign, float* rows) const {
+template <class Value>
+void TurningMean::add(int head, const RowPositions& positions, int count, int sign, Value* rows) const {
   float mean[kMaxHeadDim];
   int64_t block = -1;
-  for (int t = 0; t < kPageTokens; ++t) {
+  for (int t = 0; t < count; ++t) {
     const int64_t position = positions.at(t);
     if (block_of(position) != block) {
       block = block_of(position);
       of_block(head, position, mean);
     }
-    for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += sign * mean[c];
+    for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += Value(sign) * Value(mean[c]);
   }
 }
+template void TurningMean::add(int, const RowPositions&, int, int, float*) const;
+template void TurningMean::add(int, const RowPositions&, int, int, double*) const;
 
 std::vector<double> TurningMean::numbers() const {
   std::vector<double> all;

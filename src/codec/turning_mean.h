@@ -23,6 +23,9 @@ struct RotaryPair {
 };
 using Rotary = std::vector<RotaryPair>;  // of one layer; channels of no pair stay as they are
 
+// x [dim] as it is so many positions further on, or back.
+void turn(const Rotary& rotary, double positions, double* x);
+
 // Positions of up to a page of rows: consecutive ones, or listed. Rows behind the last listed one repeat from the
 // first.
 struct RowPositions {
@@ -54,18 +57,27 @@ class TurningMean {
   void to_terms(int head, int64_t stretch, const float* q, int rows, float* terms) const;
   const float* block_turns() const { return block_turns_.data(); }
 
-  // From 64 rows [64, dim].
-  void remove(int head, const RowPositions& positions, float* rows) const { move(head, positions, -1.0f, rows); }
-  void restore(int head, const RowPositions& positions, float* rows) const { move(head, positions, 1.0f, rows); }
+  // From 64 rows [64, dim], or so many.
+  void remove(int head, const RowPositions& positions, float* rows) const {
+    add(head, positions, kPageTokens, -1, rows);
+  }
+  void restore(int head, const RowPositions& positions, float* rows) const {
+    add(head, positions, kPageTokens, 1, rows);
+  }
+  void remove(int head, const RowPositions& positions, int count, double* rows) const {
+    add(head, positions, count, -1, rows);
+  }
 
   // What makes it up, for checksums: numbers of pairs and means.
   std::vector<double> numbers() const;
 
  private:
-  void move(int head, const RowPositions& positions, float sign, float* rows) const;
-  // e^(i angle 64 n step) for n < kBlocks, of every pair: cosines, then sines.
+  template <class Value>
+  void add(int head, const RowPositions& positions, int count, int sign, Value* rows) const;
+  // e^(i angle positions) of every pair: cosines, then sines. Of so many blocks, and of kBlocks steps of them.
+  void write_turn(int64_t blocks, float* by) const;
   std::vector<float> turns(int64_t step) const;
-  void turn(const float* by, float* re, float* im) const;
+  void turn_pairs(const float* by, float* re, float* im) const;
   // The pairs of a head's mean, turned to the beginning of a stretch.
   void of_stretch(int head, int64_t stretch, float* re, float* im) const;
 

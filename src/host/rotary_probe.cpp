@@ -122,15 +122,11 @@ void refine(Rotary& rotary, const LayerRows& before, const LayerRows& after, int
 double misfit(const Rotary& rotary, const LayerRows& before, const LayerRows& after, int64_t position) {
   double size = 0, off = 0;
   for (size_t r = 0; r < before.size(); ++r) {
-    std::vector<float> turned = before[r];
-    for (const RotaryPair& pair : rotary) {
-      const Complex z = channel(before[r], pair) * std::polar(1.0, pair.angle * double(position));
-      turned[size_t(pair.a)] = float(z.real());
-      turned[size_t(pair.b)] = float(z.imag());
-    }
+    std::vector<double> turned(before[r].begin(), before[r].end());
+    turn(rotary, double(position), turned.data());
     for (size_t c = 0; c < turned.size(); ++c) {
       size += double(after[r][c]) * after[r][c];
-      off += (double(turned[c]) - after[r][c]) * (double(turned[c]) - after[r][c]);
+      off += (turned[c] - after[r][c]) * (turned[c] - after[r][c]);
     }
   }
   return size > 0 ? std::sqrt(off / size) : 0;
