@@ -24,6 +24,7 @@ constexpr int kTileRows = 128;  // rows of one task when many rows read the past
 struct Task {
   HeadView view;
   QueryBlock block;
+  QueryRows queries;  // where there are several slices
   std::vector<Slice> slices;
   std::vector<Partial> parts;
 };
@@ -111,16 +112,31 @@ class LayerStep {
       return;
     }
     const Kernels& kernels = kernels_for(options_.simd);
+    std::vector<Task*> sliced;
+    for (Task& task : tasks_)
+      if (task.slices.size() > 1) sliced.push_back(&task);
+    if (!sliced.empty())
+      parallel_for(int(sliced.size()), options_.threads, [&](int i, int) {
+        sliced[size_t(i)]->queries.read(sliced[size_t(i)]->view, sliced[size_t(i)]->block);
+      });
     std::vector<std::pair<int, int>> items;  // (task, slice); the last block of a chunk has most to read: it goes first
     for (int t = int(tasks_.size()); t-- > 0;)
       for (int s = 0; s < int(tasks_[size_t(t)].slices.size()); ++s) items.emplace_back(t, s);
     parallel_for(int(items.size()), options_.threads, [&](int i, int) {
       Task& task = tasks_[size_t(items[size_t(i)].first)];
       const size_t slice = size_t(items[size_t(i)].second);
-      attend_slice(kernels, task.view, task.block, task.slices[slice], task.parts[slice]);
+      const QueryRows& queries = task.slices.size() > 1 ? task.queries : own_queries(task);
+      attend_slice(kernels, task.view, task.block, queries, task.slices[slice], task.parts[slice]);
       if (task.slices.size() == 1) finish(task.view, task.block, task.parts.data(), 1, 0, task.parts[0].rows);
     });
     merge();
+  }
+
+  // Of the thread that reads the only slice: many rows of many tasks would be much memory.
+  static const QueryRows& own_queries(const Task& task) {
+    static thread_local QueryRows queries;
+    queries.read(task.view, task.block);
+    return queries;
   }
 
   // A long past has as many parts as a short one has tokens, so rows are shared out too.

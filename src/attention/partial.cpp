@@ -7,7 +7,6 @@
 #include <limits>
 #include <span>
 
-#include "codec/page_codec.h"
 
 namespace kvasir {
 namespace {
@@ -19,14 +18,11 @@ constexpr int kFewRows = 48;
 // Per thread, so that attention doesn't allocate from step to step.
 struct Workspace {
   KernelScratch kernel;
-  std::vector<float> q, mapped_q, mean_scores, scores, tile, turning_terms, turning_scores;
+  std::vector<float> scores, tile, turning_terms, turning_scores;
 };
 
 Workspace& workspace(int rows, const LayerCodecs& codecs) {
   static thread_local Workspace space;
-  space.q.resize(size_t(rows) * size_t(codecs.key.dim()));
-  space.mapped_q.resize(size_t(rows) * size_t(codecs.key.mapped_dim()));
-  space.mean_scores.resize(size_t(rows));
   space.scores.resize(size_t(rows) * kPageTokens);
   if (codecs.key.turning) {
     space.turning_terms.resize(size_t(rows) * size_t(codecs.key.turning->terms()));
@@ -36,15 +32,6 @@ Workspace& workspace(int rows, const LayerCodecs& codecs) {
   space.tile.resize(size_t(kPageTokens) * size_t(std::max({codecs.key.mapped_dim(), codecs.value.mapped_dim(),
                                                            codecs.key.dim(), codecs.value.dim()})));
   return space;
-}
-
-// The map of a head, which for some codecs is written in its pages. Without pages nothing is mapped.
-ChannelMap map_of(const HeadView& view, Side side) {
-  const LayerCodecs& codecs = *view.codecs;
-  const SideLayout& layout = side == Side::key ? codecs.key : codecs.value;
-  if (view.all_pages() == 0) return ChannelMap(layout, view.head);
-  return ChannelMap(layout, view.head,
-                    channel_order(layout, view.page(0) + (side == Side::key ? 0 : codecs.key.bytes)));
 }
 
 // A page, or up to 64 tokens of a window.
@@ -100,40 +87,19 @@ void list_pieces(const HeadView& view, const QueryBlock& block, const Slice& sli
 // One pass over a slice.
 class SlicePass {
  public:
-  SlicePass(const Kernels& kernels, const HeadView& view, const QueryBlock& block, Partial& partial)
+  SlicePass(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const QueryRows& queries,
+            Partial& partial)
       : kernels_(kernels),
         view_(view),
         layer_(*view.layer),
         block_(block),
+        queries_(queries),
         partial_(partial),
         group_(view.layer->group()),
-        rows_(block.tokens * group_),
+        rows_(queries.count),
         few_(rows_ <= kFewRows),
         space_(workspace(rows_, *view.codecs)) {
-    const ChannelMap map = map_of(view, Side::key);
-    const int dim = layer_.key_dim;
-    for (int r = 0; r < rows_; ++r) {
-      float* q = space_.q.data() + r * dim;
-      const float* from = block.row(r, group_);
-      float probe = 0;
-      for (int c = 0; c < dim; ++c) {
-        q[c] = from[c] * layer_.scale;
-        probe += q[c] * 0.0f;
-      }
-      // What isn't a number stays none: the integer kernels can't carry it, so the row's sum does.
-      if (!(probe == 0)) {
-        std::fill(q, q + dim, 0.0f);
-        partial.sum[size_t(r)] = std::numeric_limits<float>::quiet_NaN();
-      }
-      map.query(q, space_.mapped_q.data() + r * view.codecs->key.mapped_dim());
-      if (const float* mean = map.mean()) {
-        float score = 0;
-        for (int c = 0; c < dim; ++c) score += q[c] * mean[c];
-        space_.mean_scores[size_t(r)] = score;
-      }
-    }
-    has_mean_ = map.mean() != nullptr;
-    if (few_) kernels_.prepare_query(view.codecs->key, space_.mapped_q.data(), rows_, space_.kernel);
+    if (few_) kernels_.prepare_query(view.codecs->key, queries_.mapped.data(), rows_, space_.kernel);
   }
 
   // `next`: whose turn it is after this one, null for the last.
@@ -159,12 +125,12 @@ class SlicePass {
   void score_page(const Piece& piece, float* scores) {
     const SideLayout& layout = view_.codecs->key;
     if (few_) {
-      kernels_.score_page(layout, piece.k, space_.mapped_q.data(), rows_, scores, space_.kernel);
+      kernels_.score_page(layout, piece.k, queries_.mapped.data(), rows_, scores, space_.kernel);
     } else {
       kernels_.key_tile(layout, piece.k, space_.tile.data(), space_.kernel);
-      kernels_.tile_scores(space_.mapped_q.data(), rows_, layout.mapped_dim(), space_.tile.data(), scores);
+      kernels_.tile_scores(queries_.mapped.data(), rows_, layout.mapped_dim(), space_.tile.data(), scores);
     }
-    if (has_mean_) add_mean_scores();
+    if (!queries_.means.empty()) add_mean_scores();
     if (layout.turning) add_turning_scores(*layout.turning, view_.positions_of(piece.page));
   }
 
@@ -183,10 +149,10 @@ class SlicePass {
     const HalfKind kind = view_.codecs->key_window();
     const auto* k = reinterpret_cast<const uint16_t*>(piece.k);
     if (few_) {
-      kernels_.score_halves(kind, k, piece.tokens, layer_.key_dim, space_.q.data(), rows_, scores);
+      kernels_.score_halves(kind, k, piece.tokens, layer_.key_dim, queries_.plain.data(), rows_, scores);
     } else {
       kernels_.key_tile_halves(kind, k, piece.tokens, layer_.key_dim, space_.tile.data());
-      kernels_.tile_scores(space_.q.data(), rows_, layer_.key_dim, space_.tile.data(), scores);
+      kernels_.tile_scores(queries_.plain.data(), rows_, layer_.key_dim, space_.tile.data(), scores);
     }
   }
 
@@ -205,7 +171,7 @@ class SlicePass {
   void add_mean_scores() {
     for (int r = 0; r < rows_; ++r)
       for (int t = 0; t < kPageTokens; ++t)
-        space_.scores[size_t(r) * kPageTokens + size_t(t)] += space_.mean_scores[size_t(r)];
+        space_.scores[size_t(r) * kPageTokens + size_t(t)] += queries_.means[size_t(r)];
   }
 
   // The same of a mean that turns with the position: one number a row for the tokens of each block of positions.
@@ -227,7 +193,7 @@ class SlicePass {
 
   // All blocks of a stretch at once, as if their means were a page of keys.
   void score_stretch(const TurningMean& turning, int64_t stretch) {
-    turning.to_terms(view_.head, stretch, space_.q.data(), rows_, space_.turning_terms.data());
+    turning.to_terms(view_.head, stretch, queries_.plain.data(), rows_, space_.turning_terms.data());
     kernels_.tile_scores(space_.turning_terms.data(), rows_, turning.terms(), turning.block_turns(),
                          space_.turning_scores.data());
     stretch_ = stretch;
@@ -290,32 +256,32 @@ class SlicePass {
   const HeadView& view_;
   const LayerGeometry& layer_;
   const QueryBlock& block_;
+  const QueryRows& queries_;
   Partial& partial_;
   const int group_, rows_;
   const bool few_;
-  bool has_mean_ = false;
   int64_t stretch_ = -1;  // that turning_scores are of
   Workspace& space_;
 };
 
 }  // namespace
 
-void Partial::reset(int row_count, int value_dim, int mapped_dim) {
-  rows = row_count;
+void Partial::reset(const QueryRows& queries, int value_dim, int mapped_dim) {
+  rows = queries.count;
   max.assign(size_t(rows), kHidden);
-  sum.assign(size_t(rows), 0.0f);
+  sum = queries.sums;
   raw.assign(size_t(rows) * size_t(value_dim), 0.0f);
   mapped.assign(size_t(rows) * size_t(mapped_dim), 0.0f);
 }
 
-void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
-                  Partial& partial) {
-  partial.reset(block.tokens * view.layer->group(), view.layer->value_dim, view.codecs->value.mapped_dim());
+void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const QueryRows& queries,
+                  const Slice& slice, Partial& partial) {
+  partial.reset(queries, view.layer->value_dim, view.codecs->value.mapped_dim());
   static thread_local std::vector<Piece> pieces;
   list_pieces(view, block, slice, pieces);
   if (pieces.empty()) return;
   fetch_half(pieces[0].k, pieces[0].k_bytes, 0);
-  SlicePass pass(kernels, view, block, partial);
+  SlicePass pass(kernels, view, block, queries, partial);
   for (size_t i = 0; i < pieces.size(); ++i) pass.read(pieces[i], i + 1 < pieces.size() ? &pieces[i + 1] : nullptr);
 }
 
@@ -325,7 +291,9 @@ void finish(const HeadView& view, const QueryBlock& block, const Partial* parts,
   const int dim = layer.value_dim, group = layer.group();
   const ChannelMap map = map_of(view, Side::value);
   const size_t width = size_t(view.codecs->value.mapped_dim());
-  std::vector<float> mapped(width), unmapped(static_cast<size_t>(dim));
+  static thread_local std::vector<float> mapped, unmapped;
+  mapped.resize(width);
+  unmapped.resize(size_t(dim));
   for (int r = first_row; r < last_row; ++r) {
     const size_t row = size_t(r);
     const float learned =

@@ -6,6 +6,7 @@
 
 #include "attention/head_view.h"
 #include "attention/kernels.h"
+#include "attention/query_rows.h"
 
 namespace kvasir {
 
@@ -18,7 +19,7 @@ struct Partial {
   std::vector<float> raw;       // [rows, value_dim]
   std::vector<float> mapped;    // [rows, mapped_dim]
 
-  void reset(int row_count, int value_dim, int mapped_dim);
+  void reset(const QueryRows& queries, int value_dim, int mapped_dim);
 };
 
 // A slice of the past: which of the view's runs to read.
@@ -28,8 +29,8 @@ struct Slice {
 };
 
 // Reads the slice for every row of the block, on any of the two kernel paths (few rows: integer domain; many: tiles).
-void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Slice& slice,
-                  Partial& partial);
+void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const QueryRows& queries,
+                  const Slice& slice, Partial& partial);
 
 // Merges parts of the same rows, maps the output back once and writes it: rows [first_row, last_row).
 void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count, int first_row,
