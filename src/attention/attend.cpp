@@ -26,7 +26,27 @@ struct Task {
   QueryBlock block;
   QueryRows queries;  // where there are several slices
   std::vector<Slice> slices;
-  std::vector<Partial> parts;
+  std::vector<Partial> parts;  // one a slice, or more that an earlier step left
+};
+
+// Tasks of the steps of one thread: the vectors in them are large enough from the second step on.
+class TaskList {
+ public:
+  static TaskList& of_this_thread() {
+    static thread_local TaskList list;
+    list.count_ = 0;
+    return list;
+  }
+  Task& add() {
+    if (count_ == tasks_.size()) tasks_.emplace_back();
+    return tasks_[count_++];
+  }
+  int count() const { return int(count_); }
+  Task& operator[](int i) { return tasks_[size_t(i)]; }
+
+ private:
+  std::vector<Task> tasks_;
+  size_t count_ = 0;
 };
 
 class LayerStep {
@@ -84,7 +104,7 @@ class LayerStep {
   }
 
   void add_task(const SpanAppend& append, int head, int64_t block, int64_t position, int64_t end) {
-    Task task;
+    Task& task = tasks_.add();
     task.view = append.view(head, block);
     const int64_t row = append.span().first + position - append.start();
     const int group = geometry_.group();
@@ -97,33 +117,33 @@ class LayerStep {
     task.block.out = out_ + row * task.block.out_token_stride + int64_t(head) * group * geometry_.value_dim;
     const int pages = task.view.all_pages();
     const int slice_pages = task.block.tokens == 1 ? kSlicePages : std::max(1, pages);
+    task.slices.clear();
     for (int first = 0; first == 0 || first < pages; first += slice_pages) {
       const int last = std::min(pages, first + slice_pages);
       task.slices.push_back({first == 0, last == pages, first, last});
     }
-    task.parts.resize(task.slices.size());
-    tasks_.push_back(std::move(task));
+    task.parts.resize(std::max(task.parts.size(), task.slices.size()));
   }
 
   void attend() {
     if (options_.reference) {
-      parallel_for(int(tasks_.size()), options_.threads,
-                   [&](int i, int) { attend_reference(tasks_[size_t(i)].view, tasks_[size_t(i)].block); });
+      parallel_for(tasks_.count(), options_.threads,
+                   [&](int i, int) { attend_reference(tasks_[i].view, tasks_[i].block); });
       return;
     }
     const Kernels& kernels = kernels_for(options_.simd);
     std::vector<Task*> sliced;
-    for (Task& task : tasks_)
-      if (task.slices.size() > 1) sliced.push_back(&task);
+    for (int t = 0; t < tasks_.count(); ++t)
+      if (tasks_[t].slices.size() > 1) sliced.push_back(&tasks_[t]);
     if (!sliced.empty())
       parallel_for(int(sliced.size()), options_.threads, [&](int i, int) {
         sliced[size_t(i)]->queries.read(sliced[size_t(i)]->view, sliced[size_t(i)]->block);
       });
     std::vector<std::pair<int, int>> items;  // (task, slice); the last block of a chunk has most to read: it goes first
-    for (int t = int(tasks_.size()); t-- > 0;)
-      for (int s = 0; s < int(tasks_[size_t(t)].slices.size()); ++s) items.emplace_back(t, s);
+    for (int t = tasks_.count(); t-- > 0;)
+      for (int s = 0; s < int(tasks_[t].slices.size()); ++s) items.emplace_back(t, s);
     parallel_for(int(items.size()), options_.threads, [&](int i, int) {
-      Task& task = tasks_[size_t(items[size_t(i)].first)];
+      Task& task = tasks_[items[size_t(i)].first];
       const size_t slice = size_t(items[size_t(i)].second);
       const QueryRows& queries = task.slices.size() > 1 ? task.queries : own_queries(task);
       attend_slice(kernels, task.view, task.block, queries, task.slices[slice], task.parts[slice]);
@@ -142,13 +162,12 @@ class LayerStep {
   // A long past has as many parts as a short one has tokens, so rows are shared out too.
   void merge() {
     std::vector<std::pair<int, int>> rows;  // (task, row)
-    for (int t = 0; t < int(tasks_.size()); ++t)
-      for (int row = 0; tasks_[size_t(t)].slices.size() > 1 && row < tasks_[size_t(t)].parts[0].rows; ++row)
-        rows.emplace_back(t, row);
+    for (int t = 0; t < tasks_.count(); ++t)
+      for (int row = 0; tasks_[t].slices.size() > 1 && row < tasks_[t].parts[0].rows; ++row) rows.emplace_back(t, row);
     parallel_for(int(rows.size()), options_.threads, [&](int i, int) {
       const auto [t, row] = rows[size_t(i)];
-      const Task& task = tasks_[size_t(t)];
-      finish(task.view, task.block, task.parts.data(), int(task.parts.size()), row, row + 1);
+      const Task& task = tasks_[t];
+      finish(task.view, task.block, task.parts.data(), int(task.slices.size()), row, row + 1);
     });
   }
 
@@ -157,7 +176,7 @@ class LayerStep {
   float* out_;
   const AttentionOptions& options_;
   std::vector<std::unique_ptr<SpanAppend>> appends_;
-  std::vector<Task> tasks_;
+  TaskList& tasks_ = TaskList::of_this_thread();
 };
 
 }  // namespace
