@@ -41,9 +41,7 @@ SegmentView view_segment(const SideLayout& layout, const std::byte* page, int se
   if (layout.codec.scale_span == ScaleSpan::token) {
     view.token_scales = layout.token_scales(page, segment);
     if (layout.codec.scale_format == ScaleFormat::log8) {
-      const uint8_t* codes = layout.log_scales(page, segment);
-      const auto& values = log_scale_values();
-      for (int t = 0; t < kPageTokens; ++t) widened[t] = values[codes[t]];
+      widen_log_scales(layout.log_scales(page, segment), kPageTokens, widened);
       view.token_scales = widened;
     }
     if (zeros) view.token_zeros = layout.token_zeros(page, segment);

@@ -12,6 +12,8 @@ namespace kvasir {
 
 // f16, by code.
 const std::array<uint16_t, 256>& log_scale_values();
+// The same of so many codes at once, for loops over pages: computed, not looked up.
+void widen_log_scales(const uint8_t* codes, int count, uint16_t* values);
 
 // The code nearest in ratio; what is beyond the range gets its end, and 0 (or what isn't positive) 0.
 uint8_t log_scale_code(float scale);

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/half.h"
 
@@ -21,6 +22,20 @@ TEST(LogScale, CodesStandForThemselves) {
   EXPECT_EQ(value(0), 0.0f);
   EXPECT_EQ(value(128), 1.0f);
   EXPECT_EQ(value(144), 2.0f);
+}
+
+TEST(LogScale, ManyAtOnceAreThoseOfTheTable) {
+  for (const int count : {1, 7, 64, 256}) {
+    std::vector<uint8_t> codes;
+    for (int i = 0; i < count; ++i) codes.push_back(uint8_t(i + 256 - count));
+    std::vector<uint16_t> values(codes.size());
+    widen_log_scales(codes.data(), count, values.data());
+    for (size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(values[i], log_scale_values()[codes[i]]) << int(codes[i]);
+  }
+  const uint8_t zero = 0;
+  uint16_t none = 1;
+  widen_log_scales(&zero, 1, &none);
+  EXPECT_EQ(none, 0);
 }
 
 TEST(LogScale, NearestIsWithinHalfAStep) {
