@@ -12,8 +12,10 @@
 namespace kvasir {
 namespace {
 
-// The plain one has no turning means: keys are summed as they are.
-constexpr const char *kPlainFormat = "kvasir calibration 2", *kFormat = "kvasir calibration 3";
+// The plain one has no turning means: keys are summed as they are. Earlier versions wrote 2 for every model, and 3 with
+// turning means of blocks of 64 positions: sums then hold more of the mean than is left in packed keys.
+constexpr const char *kPlainFormat = "kvasir calibration 4, plain", *kFormat = "kvasir calibration 4";
+constexpr const char *kOlderPlainFormat = "kvasir calibration 2", *kOlderFormat = "kvasir calibration 3";
 constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
 
 // One named sum of a head, as the file holds it.
@@ -194,11 +196,13 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
 
 Calibration load_calibration(const std::string& path) {
   const SafetensorsFile file(path);
-  const auto format = file.metadata().find("format");
-  if (format == file.metadata().end() || (format->second != kFormat && format->second != kPlainFormat))
-    refuse(file, "its format isn't '" + std::string(kFormat) + "'");
+  const auto found = file.metadata().find("format");
+  const std::string format = found == file.metadata().end() ? "" : found->second;
   Calibration calibration;
-  calibration.averaged = format->second == kFormat;
+  calibration.older = format == kOlderFormat || format == kOlderPlainFormat;
+  calibration.averaged = format == kFormat || format == kOlderFormat;
+  if (!calibration.older && !calibration.averaged && format != kPlainFormat)
+    refuse(file, "its format isn't '" + std::string(kFormat) + "'");
   calibration.unfinished = file.metadata().contains("unfinished");
   calibration.model = file.metadata("model");
   calibration.name = file.metadata("name");

@@ -26,6 +26,7 @@ struct Calibration {
   int window = 0;            // tokens of one window, each a text of its own
   int sink = 0, recent = 0;  // 16-bit windows: tokens in them don't count (calibrate/window_moments.h)
   bool unfinished = false;   // what a run keeps while it reads; nothing can be fitted to it
+  bool older = false;        // of a file that an earlier version wrote: fits are worse than they could be
   std::vector<LayerMoments> layers;
 
   bool operator==(const Calibration&) const = default;

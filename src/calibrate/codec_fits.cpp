@@ -208,9 +208,9 @@ std::string CodecFits::description() const {
   std::string words;
   if (rotations_.key || rotations_.value) words = "rotations of " + rotations_.source;
   if (calibrated())
-    words +=
-        fmt::format("{}{} tokens of {}{} ({})", words.empty() ? "" : ", ", calibration_->tokens, calibration_->text,
-                    calibration_->averaged ? " at all positions" : "", calibration_->text_hash);
+    words += fmt::format("{}{} tokens of {}{} ({}){}", words.empty() ? "" : ", ", calibration_->tokens,
+                         calibration_->text, calibration_->averaged ? " at all positions" : "", calibration_->text_hash,
+                         calibration_->older ? " by an earlier version: kvasir calibrate makes a better one" : "");
   return words;
 }
 

@@ -10,15 +10,21 @@ Matrix mean_of(const std::vector<double>& sums, int dim, double count) {
   return (m + m.transpose()) / 2;
 }
 
+// What is taken off keys before they are packed, beside what turns. Keys without a turning mean keep the rest of it.
+Vector constant_mean(const LayerMoments& layer, const HeadMoments& head) {
+  if (!head.key_mean.empty()) return Vector::Zero(layer.key_dim);
+  return Eigen::Map<const Vector>(head.key_sum.data(), layer.key_dim) / head.tokens;
+}
+
 }  // namespace
 
 Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head) {
-  const Vector mean = Eigen::Map<const Vector>(head.key_sum.data(), layer.key_dim) / head.tokens;
+  const Vector mean = constant_mean(layer, head);
   return mean_of(head.key, layer.key_dim, head.tokens) - mean * mean.transpose();
 }
 
 Matrix attended_key_covariance(const LayerMoments& layer, const HeadMoments& head) {
-  const Vector mean = Eigen::Map<const Vector>(head.key_sum.data(), layer.key_dim) / head.tokens;
+  const Vector mean = constant_mean(layer, head);
   const Vector attended = Eigen::Map<const Vector>(head.attended_key_sum.data(), layer.key_dim) / head.attention;
   return mean_of(head.attended_key, layer.key_dim, head.attention) - attended * mean.transpose() -
          mean * attended.transpose() + mean * mean.transpose();

@@ -13,12 +13,12 @@ namespace kvasir {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-// Means over tokens or queries, symmetric.
-Matrix key_covariance(const LayerMoments& layer,
-                      const HeadMoments& head);  // about its mean, of keys without their turning one if sums are so
-Matrix attended_key_covariance(const LayerMoments& layer, const HeadMoments& head);  // of attended keys about the mean
-Matrix query_moment(const LayerMoments& layer, const HeadMoments& head);             // of s q, s the attention scale
-Matrix attended_query_moment(const LayerMoments& layer, const HeadMoments& head);    // of s q too
+// Means over tokens or queries, symmetric. Keys are as they are packed: without their turning mean, or about their
+// plain one.
+Matrix key_covariance(const LayerMoments& layer, const HeadMoments& head);
+Matrix attended_key_covariance(const LayerMoments& layer, const HeadMoments& head);
+Matrix query_moment(const LayerMoments& layer, const HeadMoments& head);           // of s q, s the attention scale
+Matrix attended_query_moment(const LayerMoments& layer, const HeadMoments& head);  // of s q too
 Matrix value_moment(const LayerMoments& layer, const HeadMoments& head);
 Matrix attended_value_moment(const LayerMoments& layer, const HeadMoments& head);
 Matrix proxy_value_moment(const LayerMoments& layer, const HeadMoments& head);

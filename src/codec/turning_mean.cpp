@@ -19,14 +19,19 @@ void turn(const Rotary& rotary, double positions, double* x) {
 }
 
 TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means)
-    : rotary_(std::move(rotary)), dim_(dim), means_(std::move(means)), near_(turns(1)), far_(turns(kBlocks)) {
+    : rotary_(std::move(rotary)),
+      dim_(dim),
+      means_(std::move(means)),
+      near_(turns(1)),
+      far_(turns(kBlocks)),
+      farthest_(turns(kBlocks * kBlocks)) {
   const size_t pairs = rotary_.size();
   for (const std::vector<float>& mean : means_) {
     std::vector<float> block(2 * pairs);
     for (size_t i = 0; i < pairs; ++i) {
       const RotaryPair& pair = rotary_[i];
       Complex sum = 0;
-      for (int p = 0; p < kPageTokens; ++p) sum += std::polar(1.0 / kPageTokens, pair.angle * p);
+      for (int p = 0; p < kBlockLength; ++p) sum += std::polar(1.0 / kBlockLength, pair.angle * p);
       sum *= Complex(double(mean[size_t(pair.a)]), double(mean[size_t(pair.b)]));
       block[i] = float(sum.real());
       block[pairs + i] = float(sum.imag());
@@ -41,7 +46,7 @@ TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>>
 }
 
 void TurningMean::write_turn(int64_t blocks, float* by) const {
-  const double positions = double(blocks) * kPageTokens;
+  const double positions = double(blocks) * kBlockLength;
   for (size_t i = 0; i < rotary_.size(); ++i) {
     by[i] = float(std::cos(rotary_[i].angle * positions));
     by[rotary_.size() + i] = float(std::sin(rotary_[i].angle * positions));
@@ -54,7 +59,6 @@ std::vector<float> TurningMean::turns(int64_t step) const {
   return table;
 }
 
-// z *= by, pair by pair.
 void TurningMean::turn_pairs(const float* by, float* re, float* im) const {
   const size_t pairs = rotary_.size();
   for (size_t i = 0; i < pairs; ++i) {
@@ -69,18 +73,20 @@ void TurningMean::of_stretch(int head, int64_t stretch, float* re, float* im) co
   const std::vector<float>& start = blocks_[size_t(head)];
   std::copy_n(start.data(), pairs, re);
   std::copy_n(start.data() + pairs, pairs, im);
-  if (stretch == 0) return;
-  if (stretch < kBlocks) return turn_pairs(far_.data() + size_t(stretch) * 2 * pairs, re, im);
-  float by[kMaxHeadDim];  // beyond 262,144 positions
-  write_turn(stretch * kBlocks, by);
-  turn_pairs(by, re, im);
+  if (stretch >= kBlocks * kBlocks) {  // beyond two million positions
+    float by[kMaxHeadDim];
+    write_turn(stretch * kBlocks, by);
+    return turn_pairs(by, re, im);
+  }
+  if (stretch % kBlocks > 0) turn_pairs(far_, stretch % kBlocks, re, im);
+  if (stretch >= kBlocks) turn_pairs(farthest_, stretch / kBlocks, re, im);
 }
 
 void TurningMean::of_block(int head, int64_t position, float* mean) const {
   const size_t pairs = rotary_.size();
   float re[kMaxHeadDim / 2], im[kMaxHeadDim / 2];
   of_stretch(head, stretch_of(position), re, im);
-  turn_pairs(near_.data() + size_t(block_of(position) % kBlocks) * 2 * pairs, re, im);
+  turn_pairs(near_, block_of(position) % kBlocks, re, im);
   std::copy_n(blocks_[size_t(head)].data() + 2 * pairs, dim_, mean);
   for (size_t i = 0; i < pairs; ++i) {
     mean[rotary_[i].a] = re[i];
@@ -123,7 +129,7 @@ template void TurningMean::add(int, const RowPositions&, int, int, float*) const
 template void TurningMean::add(int, const RowPositions&, int, int, double*) const;
 
 std::vector<double> TurningMean::numbers() const {
-  std::vector<double> all;
+  std::vector<double> all = {kBlockLength};
   for (const RotaryPair& pair : rotary_) all.insert(all.end(), {double(pair.a), double(pair.b), pair.angle});
   for (const std::vector<float>& mean : means_) all.insert(all.end(), mean.begin(), mean.end());
   return all;

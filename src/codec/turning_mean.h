@@ -4,7 +4,7 @@
 // The mean of keys, which turns with their position. Many models add a large constant to every key before the rotary
 // embedding (RoPE, arXiv 2104.09864) turns it: what keys have in common is a vector that goes round, and as a plain
 // mean over positions nothing is left of it. Known once for each head, it needs no bits: it is taken off before keys
-// are packed, and what it adds to scores is one number for each query and block of 64 positions.
+// are packed, and what it adds to scores is one number for each query and block of 8 positions.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,12 @@ class TurningMean {
 
   int dim() const { return dim_; }
   int heads() const { return int(means_.size()); }
-  // The mean of the 64 positions (from a multiple of 64 on) that `position` lies in: [dim]. One for all of them, since
-  // the pairs with most of the mean hardly turn within 64 positions; and the same whichever page a key lies in, so
-  // that a decoded key is packed to the same codes again.
+  // The mean of the block of positions (from a multiple of its length on) that `position` lies in: [dim]. One for all
+  // of them, since all but the fastest pairs hardly turn within it; and the same whichever page a key lies in, so that
+  // a decoded key is packed to the same codes again.
+  static constexpr int kBlockLength = 8;
   void of_block(int head, int64_t position, float* mean) const;
-  static int64_t block_of(int64_t position) { return position / kPageTokens; }
+  static int64_t block_of(int64_t position) { return position / kBlockLength; }
 
   // What means add to scores. Blocks come in stretches of 64; each of `rows` queries [dim] becomes terms() numbers for
   // one of them, and <q, mean of its block n> is the product of those with column n of block_turns(): [terms, 64], as
@@ -68,7 +69,7 @@ class TurningMean {
     add(head, positions, count, -1, rows);
   }
 
-  // What makes it up, for checksums: numbers of pairs and means.
+  // What makes it up, for checksums: numbers of blocks, pairs and means.
   std::vector<double> numbers() const;
 
  private:
@@ -77,16 +78,20 @@ class TurningMean {
   // e^(i angle positions) of every pair: cosines, then sines. Of so many blocks, and of kBlocks steps of them.
   void write_turn(int64_t blocks, float* by) const;
   std::vector<float> turns(int64_t step) const;
+  // z *= by, pair by pair; `by` is entry `index` of a table that turns() made.
   void turn_pairs(const float* by, float* re, float* im) const;
+  void turn_pairs(const std::vector<float>& table, int64_t index, float* re, float* im) const {
+    turn_pairs(table.data() + size_t(index) * 2 * rotary_.size(), re, im);
+  }
   // The pairs of a head's mean, turned to the beginning of a stretch.
   void of_stretch(int head, int64_t stretch, float* re, float* im) const;
 
   Rotary rotary_;
   int dim_;
   std::vector<std::vector<float>> means_;  // as given
-  // Of each head, over positions 0..63: of the pairs channels a, then b; then all channels, 0 where they are in a pair.
+  // Of each head's first block: of the pairs channels a, then b; then all channels, 0 where they are in a pair.
   std::vector<std::vector<float>> blocks_;
-  std::vector<float> near_, far_;  // steps of a block and of a stretch
+  std::vector<float> near_, far_, farthest_;  // steps of a block, of a stretch, of kBlocks stretches
   std::vector<float> block_turns_;
 };
 

@@ -15,6 +15,7 @@ constexpr int kTokens = 8;
 constexpr int64_t kSteps[] = {1, 8, 64, 512, 4096};  // each turns a pair by little more than the last one left open
 constexpr int64_t kCheck = 3001;
 constexpr double kChanged = 1e-4, kTolerance = 3e-3;  // of the norm
+constexpr double kFarTolerance = 0.05;  // at the end of the context, where the model's own angles have few digits left
 
 // Queries and keys of the tokens in one layer: rows of key_dim.
 using LayerRows = std::vector<std::vector<float>>;
@@ -136,7 +137,8 @@ double misfit(const Rotary& rotary, const LayerRows& before, const LayerRows& af
 
 std::optional<std::vector<Rotary>> measure_rotary(const std::shared_ptr<Model>& model, int threads) {
   SingleTokens tokens(model, threads);
-  const std::vector<LayerRows> start = tokens.at(0), check = tokens.at(kCheck);
+  const int64_t end = std::max<int64_t>(kCheck, model->trained_context() - 1);
+  const std::vector<LayerRows> start = tokens.at(0), check = tokens.at(kCheck), far = tokens.at(end);
   std::vector<std::vector<LayerRows>> steps;
   for (const int64_t step : kSteps) steps.push_back(tokens.at(step));
 
@@ -153,7 +155,7 @@ std::optional<std::vector<Rotary>> measure_rotary(const std::shared_ptr<Model>& 
         least = off;
         best = std::move(rotary);
       }
-    if (!(least < kTolerance)) return std::nullopt;
+    if (!(least < kTolerance) || !(misfit(best, start[layer], far[layer], end) < kFarTolerance)) return std::nullopt;
     layers.push_back(std::move(best));
   }
   return layers;

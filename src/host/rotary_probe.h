@@ -15,7 +15,8 @@
 namespace kvasir {
 
 // One Rotary a layer, from single tokens at a few positions. Nothing if any layer does something else with positions
-// than turning pairs of channels, which is checked at a position that the angles don't come from.
+// than turning pairs of channels, which is checked at a position that the angles don't come from and at the end of the
+// context that the model was trained for.
 std::optional<std::vector<Rotary>> measure_rotary(const std::shared_ptr<Model>& model, int threads);
 
 }  // namespace kvasir

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/codec_fits.h"
 #include "calibrate/rotation_safetensors.h"
 #include "calibrate/window_moments.h"
 #include "tests/base/file_bytes.h"
@@ -76,8 +77,7 @@ TEST_F(CalibrationFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(test::read_bytes(path()), bytes);
 }
 
-// A run that stops after a window and goes on from the file ends where one without a stop does, to the last bit.
-// Of models that do something else with positions, and of versions before turning means.
+// Of models that do something else with positions.
 TEST_F(CalibrationFile, PlainOnesHaveNoMeans) {
   Calibration plain = empty_calibration();
   plain.averaged = false;
@@ -88,6 +88,23 @@ TEST_F(CalibrationFile, PlainOnesHaveNoMeans) {
   EXPECT_EQ(load_calibration(path()), plain);
 }
 
+// Their tensors are the same; what fits make of them says so.
+TEST_F(CalibrationFile, EarlierVersionsAreReadAndNamed) {
+  save_calibration(calibration_, path());
+  EXPECT_EQ(CodecFits(load_calibration(path())).description().find("earlier version"), std::string::npos);
+  std::string bytes = test::read_bytes(path());
+  const std::string format = "kvasir calibration 4";
+  const size_t at = bytes.find(format);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + format.size() - 1] = '3';
+  test::write_bytes(path(), bytes);
+  const Calibration read = load_calibration(path());
+  EXPECT_EQ(read.layers, calibration_.layers);
+  EXPECT_TRUE(read.older);
+  EXPECT_NE(CodecFits(read).description().find("earlier version"), std::string::npos);
+}
+
+// A run that stops after a window and goes on from the file ends where one without a stop does, to the last bit.
 TEST_F(CalibrationFile, RunsGoOnFromIt) {
   save_calibration(calibration_, path());
   Calibration resumed = load_calibration(path());

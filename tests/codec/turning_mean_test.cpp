@@ -32,18 +32,18 @@ std::vector<std::vector<float>> random_means(int heads) {
   return means;
 }
 
-// The sum over 64 positions, one by one.
+// The mean over the positions of a block, one by one.
 std::vector<double> block_mean(const Rotary& rotary, const std::vector<float>& mean, int64_t position) {
   std::vector<double> sum(kDim, 0.0);
-  const int64_t start = position / 64 * 64;
-  for (int64_t p = start; p < start + 64; ++p) {
+  const int64_t start = position / 8 * 8;
+  for (int64_t p = start; p < start + 8; ++p) {
     std::vector<double> x(mean.begin(), mean.end());
     for (const RotaryPair& pair : rotary) {
       const double c = std::cos(pair.angle * double(p)), s = std::sin(pair.angle * double(p));
       x[size_t(pair.a)] = c * double(mean[size_t(pair.a)]) - s * double(mean[size_t(pair.b)]);
       x[size_t(pair.b)] = s * double(mean[size_t(pair.a)]) + c * double(mean[size_t(pair.b)]);
     }
-    for (size_t i = 0; i < kDim; ++i) sum[i] += x[i] / 64;
+    for (size_t i = 0; i < kDim; ++i) sum[i] += x[i] / 8;
   }
   return sum;
 }
@@ -53,7 +53,8 @@ TEST(TurningMean, IsTheMeanOfABlock) {
     const auto means = random_means(2);
     const TurningMean turning(rotary, kDim, means);
     EXPECT_EQ(turning.heads(), 2);
-    for (const int64_t position : {0, 1, 63, 64, 65, 4095, 4096, 8191, 32768, 262143, 262144, 1000001})
+    for (const int64_t position :
+         {0, 1, 7, 8, 9, 511, 512, 8191, 32767, 32768, 262144, 1000001, 2097151, 2097152, 3000001})
       for (int head = 0; head < 2; ++head) {
         std::vector<float> found(kDim);
         turning.of_block(head, position, found.data());
@@ -69,13 +70,13 @@ TEST(TurningMean, ScoresAreProductsWithIt) {
     const TurningMean turning(rotary, kDim, random_means(2));
     std::vector<float> q(kDim), terms(size_t(turning.terms())), mean(kDim);
     for (float& x : q) x = float(random.normal());
-    for (const int64_t stretch : {0, 1, 63, 64, 300}) {
+    for (const int64_t stretch : {0, 1, 63, 64, 300, 4095, 4096}) {
       turning.to_terms(1, stretch, q.data(), 1, terms.data());
       for (int block = 0; block < TurningMean::kBlocks; ++block) {
         double score = 0, expected = 0;
         for (size_t i = 0; i < terms.size(); ++i)
           score += double(terms[i]) * double(turning.block_turns()[i * TurningMean::kBlocks + size_t(block)]);
-        turning.of_block(1, (stretch * TurningMean::kBlocks + block) * 64 + 7, mean.data());
+        turning.of_block(1, (stretch * TurningMean::kBlocks + block) * 8 + 7, mean.data());
         for (size_t c = 0; c < kDim; ++c) expected += double(q[c]) * double(mean[c]);
         EXPECT_NEAR(score, expected, 2e-4) << stretch << " " << block;
       }

@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "calibrate/codec_fits.h"
 #include "host/calibration_run.h"
 #include "tests/host/tiny_gguf.h"
 
@@ -68,6 +69,44 @@ TEST_F(RotaryProbe, LayersMayDiffer) {
   ASSERT_TRUE(layers.has_value());
   ASSERT_EQ(layers->size(), 6u);
   for (const Rotary& rotary : *layers) EXPECT_EQ(rotary.size(), 32u);
+}
+
+TEST_F(RotaryProbe, SomeChannelsMayStay) {
+  const auto layers = measure({.architecture = "glm4", .embedding = 256, .rotary = 32});
+  ASSERT_TRUE(layers.has_value());
+  for (const Rotary& rotary : *layers) expect_angles(rotary, true, 32, 10000.0);
+}
+
+TEST_F(RotaryProbe, LayersMayKnowNoPositions) {
+  const auto layers = measure({.architecture = "smollm3", .layers = 4, .embedding = 256});
+  ASSERT_TRUE(layers.has_value());
+  ASSERT_EQ(layers->size(), 4u);
+  for (size_t layer = 0; layer < 3; ++layer) EXPECT_EQ((*layers)[layer].size(), 32u);
+  EXPECT_TRUE(layers->back().empty());
+}
+
+// Queries that also grow, from a quarter of the context on: a calibration leaves keys their mean and reads its windows
+// all over the context.
+TEST_F(RotaryProbe, OtherChangesAreSeen) {
+  const auto model =
+      test::tiny_model(folder_, {.architecture = "mistral3", .embedding = 256, .context = 16384, .temperature = 0.1f});
+  EXPECT_FALSE(measure_rotary(model, 1).has_value());
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 256; ++i) tokens.push_back((i * 37 + i * i) % 250);
+  CalibrationOptions options;
+  options.tokens = 256;
+  options.window = 128;
+  options.threads = 1;
+  const Calibration plain =
+      run_calibration(model, {{tokens.begin(), tokens.begin() + 128}, {tokens.begin() + 128, tokens.end()}}, options);
+  EXPECT_FALSE(plain.averaged);
+  for (const LayerMoments& layer : plain.layers) {
+    EXPECT_TRUE(layer.rotary.empty());
+    EXPECT_EQ(turning_mean(layer), nullptr);
+  }
+  const CodecFits fits(plain);
+  EXPECT_EQ(fits.fit("spectral3", Side::key, 0).turning, nullptr);
+  EXPECT_FALSE(fits.fit("spectral3", Side::key, 0).maps->at(0).mean.empty());
 }
 
 // What no finite number of windows reaches, they come near to: sums of a window over many of its beginnings.

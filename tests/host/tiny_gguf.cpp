@@ -113,7 +113,7 @@ void write_metadata(const TinyModel& model, GgufWriter& file) {
   file.number(a + "attention.head_count_kv", uint32_t(model.kv_heads));
   file.number(a + "attention.key_length", uint32_t(model.head_dim));
   file.number(a + "attention.value_length", uint32_t(model.head_dim));
-  file.number(a + "rope.dimension_count", uint32_t(model.head_dim));
+  file.number(a + "rope.dimension_count", uint32_t(model.rotary > 0 ? model.rotary : model.head_dim));
   file.real(a + "rope.freq_base", 10000.0f);
   file.real(a + "attention.layer_norm_rms_epsilon", 1e-6f);
   file.real(a + "attention.layer_norm_epsilon", 1e-6f);
@@ -126,6 +126,10 @@ void write_metadata(const TinyModel& model, GgufWriter& file) {
   if (model.long_rope > 0) {
     file.text(a + "rope.scaling.type", "longrope");
     file.number(a + "rope.scaling.original_context_length", uint32_t(model.long_rope));
+  }
+  if (model.temperature > 0) {
+    file.real(a + "attention.temperature_scale", model.temperature);
+    file.number(a + "rope.scaling.original_context_length", uint32_t(model.context / 4));
   }
   if (model.architecture == "mpt") file.real(a + "attention.max_alibi_bias", 8.0f);
   if (model.architecture == "gpt-oss") {
@@ -152,8 +156,9 @@ void write_experts(const TinyModel& model, const std::string& block, GgufWriter&
 void write_feed_forward(const TinyModel& model, const std::string& block, GgufWriter& file) {
   const int64_t n = model.embedding, f = model.feed_forward;
   file.tensor(block + "ffn_norm.weight", {n}, 1.0f, 0.1f);
-  if (model.architecture != "mpt") file.matrix(block + "ffn_gate.weight", n, f);
-  file.matrix(block + "ffn_up.weight", n, f);
+  const bool gate_in_up = model.architecture == "glm4";
+  if (model.architecture != "mpt" && !gate_in_up) file.matrix(block + "ffn_gate.weight", n, f);
+  file.matrix(block + "ffn_up.weight", n, gate_in_up ? 2 * f : f);
   file.matrix(block + "ffn_down.weight", f, n);
 }
 
@@ -162,7 +167,7 @@ void write_block(const TinyModel& model, int layer, GgufWriter& file) {
   const std::string_view kind = model.architecture;
   const int64_t n = model.embedding, q = int64_t(model.heads) * model.head_dim;
   const int64_t kv = int64_t(model.kv_heads) * model.head_dim;
-  const bool gemma = kind == "gemma2" || kind == "gemma3";
+  const bool gemma = kind == "gemma2" || kind == "gemma3", glm = kind == "glm4";
   // Score deviations well above 1: attention must look somewhere, or a wrong mask would hardly show.
   const float gain = 1.5f;
 
@@ -186,8 +191,8 @@ void write_block(const TinyModel& model, int layer, GgufWriter& file) {
       if (model.dead_pair) weights[0] = weights[model.head_dim / 2] = 0.0f;
     }
   }
-  if (gemma || kind == "gpt-oss") file.tensor(block + "post_attention_norm.weight", {n}, 1.0f, 0.1f);
-  if (gemma) file.tensor(block + "post_ffw_norm.weight", {n}, 1.0f, 0.1f);
+  if (gemma || glm || kind == "gpt-oss") file.tensor(block + "post_attention_norm.weight", {n}, 1.0f, 0.1f);
+  if (gemma || glm) file.tensor(block + "post_ffw_norm.weight", {n}, 1.0f, 0.1f);
   if (kind == "gpt-oss") {
     file.tensor(block + "attn_output.bias", {n}, 0.0f, 0.1f);
     file.tensor(block + "attn_sinks.weight", {model.heads}, 1.0f, 1.0f);

@@ -19,7 +19,8 @@ namespace kvasir::test {
 inline constexpr int kTinyVocabulary = 264;  // 256 bytes, <s>, </s>, <unk> and padding
 
 struct TinyModel {
-  std::string_view architecture = "llama";  // a literal: llama, qwen2, qwen3, gemma2, gemma3, gpt-oss, mpt
+  std::string_view architecture = "llama";  // a literal: llama, qwen2, qwen3, gemma2, gemma3, gpt-oss, mpt,
+                                            // smollm3 (each 4th layer doesn't turn), mistral3, glm4
   int layers = 2;
   int heads = 4;
   int kv_heads = 2;
@@ -31,6 +32,8 @@ struct TinyModel {
   int window_period = 2;                // every such layer is full
   float softcap = 0.0f;                 // gemma2
   int long_rope = 0;                    // llama: original context length of LongRoPE factors
+  int rotary = 0;                       // glm4: channels that turn; 0: all
+  float temperature = 0.0f;             // mistral3: queries grow with their position by it
   std::string_view chat_template = {};  // tokenizer.chat_template; empty: none
   bool dead_pair = false;               // qwen3, gemma3: norms that leave nothing of the first pair's two halves
   uint64_t seed = 1;
