@@ -31,7 +31,4 @@ gemma3-270m 4 1 256
 8-heads-of-128 8 2 128
 SHAPES
 
-for context in 576 2112 8192; do
-  run "smollm2 at $context tokens" "bench end-to-end -m smollm2 -c $context -n 64 --kv turbo4,auto --native f16 -t $threads"
-done
-run 'gemma3-270m' "bench end-to-end -m gemma3-270m -c 8192 -n 32 --kv turbo4 --native f16 -t $threads"
+run 'Whole models' "bench end-to-end -m smollm2,gemma3-270m,qwen2.5-coder-0.5b,qwen2.5-coder-1.5b -c 576,2112,8192,16384 -n 32 --kv turbo4,auto --native f16,q8_0 -t $threads"

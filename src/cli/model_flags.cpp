@@ -16,24 +16,41 @@
 
 namespace kvasir::cli {
 
+namespace {
+
+constexpr const char *kGroup = "Model", *kModelNames = "-m,--model", *kContextNames = "-c,--ctx-size";
+constexpr const char* kModelWords =
+    "a GGUF file or a small model's name: smollm2, gemma3-270m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, each also with "
+    "-f32";
+constexpr const char* kContextWords = "tokens of context; 0: what the model was trained for";
+
+}  // namespace
+
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
-  const std::string group = "Model";
-  command
-      .add_option("-m,--model", flags.model,
-                  "a GGUF file or a small model's name: smollm2, gemma3-270m, "
-                  "qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, each also with -f32")
-      ->group(group);
-  command.add_option("-c,--ctx-size", flags.context, "tokens of context; 0: what the model was trained for")
-      ->group(group)
+  command.add_option(kModelNames, flags.model, kModelWords)->group(kGroup);
+  command.add_option(kContextNames, flags.context, kContextWords)->group(kGroup)->capture_default_str();
+  add_compute_flags(command, flags);
+}
+
+CLI::Option* add_model_option(CLI::App& command, std::vector<std::string>& models) {
+  return command.add_option(kModelNames, models, std::string(kModelWords) + "; several with commas")->group(kGroup);
+}
+
+CLI::Option* add_context_option(CLI::App& command, std::vector<int64_t>& contexts) {
+  return command.add_option(kContextNames, contexts, std::string(kContextWords) + "; several with commas")
+      ->group(kGroup)
       ->capture_default_str();
+}
+
+void add_compute_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("-t,--threads", flags.threads, "threads; 0: all that this process may use")
-      ->group(group)
+      ->group(kGroup)
       ->capture_default_str();
   command.add_option("-b,--batch-size,--ubatch-size", flags.micro_batch, "tokens of one micro-batch (also -ub)")
-      ->group(group)
+      ->group(kGroup)
       ->capture_default_str();
   command.add_option("--n-gpu-layers", flags.gpu_layers, "accepted for llama.cpp's sake (also -ngl); only 0 here")
-      ->group(group);
+      ->group(kGroup);
 }
 
 void check_model_flags(const ModelFlags& flags) {

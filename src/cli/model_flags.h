@@ -6,9 +6,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/cache_flags.h"
 #include "kvasir/engine.h"
+
+namespace CLI {
+class Option;
+}
 
 namespace kvasir::cli {
 
@@ -25,6 +30,10 @@ struct ModelFlags {
 };
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);
+// Their parts, for commands that take several models or lengths.
+CLI::Option* add_model_option(CLI::App& command, std::vector<std::string>& models);
+CLI::Option* add_context_option(CLI::App& command, std::vector<int64_t>& contexts);
+void add_compute_flags(CLI::App& command, ModelFlags& flags);  // -t, -b, -ngl
 
 // Checks what can be checked without a model. Throws Error invalid_argument.
 void check_model_flags(const ModelFlags& flags);
