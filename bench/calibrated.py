@@ -15,7 +15,7 @@ import pathlib
 from turboquant import MODELS, ROOT, Bench, cell_text, number, rows
 
 SHORT, LONG = 2048, 8192
-LONG_OTHERS = ["turbo3", "llama-q8_0"]
+LONG_OTHERS = ["turbo2", "turbo3", "turbo4", "llama-q8_0"]
 SPECTRAL = ["spectral2", "spectral2.5", "spectral3", "spectral3.5", "spectral4"]
 TURBO = ["turbo2", "turbo2.5", "turbo3", "turbo3.5", "turbo4", "turbo4.5"]
 NATIVE = {"llama-q4_0": 4.5, "llama-q5_1": 6.0, "llama-q8_0": 8.5}
@@ -29,11 +29,7 @@ BARE = ["spectral2", "spectral3", "turbo2", "turbo3", "oscar2", "oscar2:mean=on"
 TARGETS = [("spectral2", "llama-q4_0", 1, 1 / 2), ("spectral3", "llama-q5_1", 1, 1 / 2),
            ("spectral4", "llama-q5_1", 1 / 4, 1 / 8)]
 
-
-FITTED = ("spectral", "oscar2")
-AVERAGED = "at all positions"  # what a calibration says whose sums are over all of them
-PLACES = "²"  # behind cells of calibrations that were read at places of the context
-NARROW = "¹"  # behind cells of calibrations that saw no positions beyond their windows
+FREE = ("oscar2:rotation=none", "oscar2:rotation=h")  # nothing in them comes from a calibration
 
 
 class CalibratedBench(Bench):
@@ -41,10 +37,10 @@ class CalibratedBench(Bench):
     def suite(self, folder, models, methods, context, sink=16, recent=64):
         cells = super().suite(folder, models, methods, context, sink, recent)
         for (model, method), cell in cells.items():
-            if method.startswith(FITTED):
+            if method.startswith(("spectral", "oscar2")) and not method.startswith(FREE):
                 name = f"{model}_kld-{context}_{method}".replace(":", "-").replace("=", "-").replace("/", "+")
                 path = self.args.work / folder / "cells" / f"{name}.json"
-                cell["fitted_by"] = json.loads(path.read_text())["parameters"].get("fitted_by", NARROW)
+                cell["fitted_by"] = json.loads(path.read_text())["parameters"]["fitted_by"]
         return cells
 
     # Bits a value of pages, windows not counted.
@@ -78,36 +74,22 @@ class CalibratedBench(Bench):
         return path
 
 
-def mark(cell):
-    fitted_by = cell.get("fitted_by")
-    if fitted_by is None or fitted_by == NARROW:
-        return fitted_by or ""
-    return "" if AVERAGED in fitted_by else PLACES
-
-
 def kld_table(bench, cells, models, methods):
     body = []
     for method in methods:
         found = [cells.get((model, method)) for model in models]
         if any(found):
             bits = " / ".join(f"{bench.bits(m, method):.2f}" if c else "-" for m, c in zip(models, found))
-            body.append([f"`{method}`", bits] + [cell_text(cell) + mark(cell) if cell else "not run" for cell in found])
+            body.append([f"`{method}`", bits] + [cell_text(cell) if cell else "not run" for cell in found])
     return rows(["cache", "bits of pages, model by model"] + models, body)
 
 
 def sources(cells, models):
     lines = []
     for model in models:
-        found = sorted({c["fitted_by"] for (m, _), c in cells.items() if m == model and "fitted_by" in c} - {NARROW})
+        found = sorted({c["fitted_by"] for (m, _), c in cells.items() if m == model and "fitted_by" in c})
         if found:
             lines.append(f"- {model}: " + "; ".join(found))
-    if any(mark(c) == PLACES for c in cells.values()):
-        lines.append(f"\n{PLACES} by a calibration of an earlier version, which read its windows at places all over the "
-                     "context and left keys their mean.")
-    if any(mark(c) == NARROW for c in cells.values()):
-        lines.append(f"\n{NARROW} 16,384 tokens (Qwen2.5-Coder 0.5B 12,288) in windows of 2,048 that all started at "
-                     "position 0. Such a calibration knows nothing of\nlater positions; the others start their windows "
-                     "all over the model's context.")
     return "\n".join(lines)
 
 
@@ -143,7 +125,7 @@ def oscar_table(cells, models):
         found = [cells.get((model, method)) for model in models]
         if any(found):
             body.append([words, f"`{method}`"] +
-                        [f"{number(c['kld']['mean'])} ± {number(c['kld']['se'])}{mark(c)}" if c else "not run" for c in found])
+                        [f"{number(c['kld']['mean'])} ± {number(c['kld']['se'])}" if c else "not run" for c in found])
     return rows(["", "cache"] + models, body)
 
 
@@ -185,10 +167,11 @@ def main():
     args = parser.parse_args()
     bench = CalibratedBench(args)
     small = MODELS[:3]
-    cells = bench.suite("short", MODELS, SPECTRAL[::2] + TURBO + list(NATIVE), SHORT)
-    cells |= bench.suite("short", small, SPECTRAL + [m for m, _ in OSCAR] + PARTS + TURBO + list(NATIVE), SHORT)
+    cells = bench.suite("short", MODELS, SPECTRAL + TURBO + list(NATIVE), SHORT)
+    cells |= bench.suite("short", small, [m for m, _ in OSCAR], SHORT)
+    cells |= bench.suite("short", MODELS[:1], PARTS, SHORT)
     long = bench.suite("long", MODELS, SPECTRAL[::2] + LONG_OTHERS, LONG)
-    bare = bench.suite("bare", MODELS[:2], BARE, SHORT, sink=0, recent=0)
+    bare = bench.suite("bare", small, BARE, SHORT, sink=0, recent=0)
     texts = {t.split("=")[0]: t.split("=")[1].split(",") for t in args.texts}
     page = ["# Codecs fitted to a model\n\nWritten by `bench/calibrated.py`, which runs `kvasir eval suite` (KLD from "
             "llama.cpp's own f16 cache, F32 weights,\none window of wikitext, second half scored) over calibrations on "
@@ -199,11 +182,12 @@ def main():
             "## Against what was asked\n\n" + target_table(cells, MODELS),
             "## Against TurboQuant at equal bits\n\nSame windows, key mean removed by both.\n\n"
             + pair_table(bench, cells, MODELS),
-            f"## {LONG} tokens\n\n" + kld_table(bench, long, MODELS, SPECTRAL[::2] + LONG_OTHERS),
+            f"## {LONG} tokens\n\n" + kld_table(bench, long, MODELS, SPECTRAL[::2] + LONG_OTHERS)
+            + "\n" + pair_table(bench, long, MODELS),
             "## OSCAR, step by step\n\nWith the paper's clip ratios (.96 for keys, .92 for values); the windows are the "
             "table's, not the paper's 64 and 256.\n\n" + oscar_table(cells, small),
             parts_section(bench, cells, small),
-            "## Without windows\n\n" + kld_table(bench, bare, MODELS[:2], BARE) if bare else ""]
+            "## Without windows\n\n" + kld_table(bench, bare, small, BARE) if bare else ""]
     if texts:
         page.append(f"## The text of the calibration\n\n`spectral3` on {MODELS[0]}, {SHORT} tokens, each calibration "
                     "on 8,192 tokens.\n\n" + cross_table(bench, MODELS[0], texts))
