@@ -84,7 +84,7 @@ Calibration resume(Calibration fresh, const CalibrationOptions& options) {
   }
   const bool same = left.model == fresh.model && left.text_hash == fresh.text_hash && left.window == fresh.window &&
                     left.positions == fresh.positions && left.averaged == fresh.averaged && left.unfinished &&
-                    left.sink == fresh.sink && left.recent == fresh.recent &&
+                    !left.older && left.sink == fresh.sink && left.recent == fresh.recent &&
                     left.layers.size() == fresh.layers.size() && left.tokens % left.window == 0;
   return same ? left : fresh;
 }

@@ -13,6 +13,7 @@
 #include "host/model_fingerprint.h"
 #include "host/self_text.h"
 #include "kvasir/error.h"
+#include "tests/base/file_bytes.h"
 #include "tests/host/logits.h"
 #include "tests/host/tiny_gguf.h"
 
@@ -81,11 +82,20 @@ TEST_F(CalibrationRun, AStoppedRunGoesOn) {
   EXPECT_THROW(run_calibration(tiny, words(), stopped), Error);
   EXPECT_EQ(load_calibration(stopped.checkpoint).tokens, 512);
   EXPECT_THROW(calibration_fits(stopped.checkpoint, tiny->fingerprint()), Error) << "a run that isn't over";
+  const std::string left = test::read_bytes(stopped.checkpoint);
   int64_t first = 0;
   stopped.progress = [&](int64_t done, int64_t) { first = first == 0 ? done : first; };
   EXPECT_EQ(run_calibration(tiny, words(), stopped), whole);
   EXPECT_EQ(first, 512 + 64);
-  // Another text starts anew.
+  // What an earlier version left has other sums, and another text too: both start anew.
+  std::string older = left;
+  const std::string format = "kvasir calibration 4";
+  ASSERT_NE(older.find(format), std::string::npos);
+  older[older.find(format) + format.size() - 1] = '3';
+  test::write_bytes(stopped.checkpoint, older);
+  first = 0;
+  EXPECT_EQ(run_calibration(tiny, words(), stopped), whole);
+  EXPECT_EQ(first, 64);
   EXPECT_EQ(run_calibration(tiny, words() + "more", stopped).tokens, 768);
   std::ofstream(stopped.checkpoint) << "no checkpoint";
   try {
