@@ -137,7 +137,7 @@ class LayerStep {
       if (tasks_[t].slices.size() > 1) sliced.push_back(&tasks_[t]);
     if (!sliced.empty())
       parallel_for(int(sliced.size()), options_.threads, [&](int i, int) {
-        sliced[size_t(i)]->queries.read(sliced[size_t(i)]->view, sliced[size_t(i)]->block);
+        sliced[size_t(i)]->queries.read(kernels, sliced[size_t(i)]->view, sliced[size_t(i)]->block);
       });
     std::vector<std::pair<int, int>> items;  // (task, slice); the last block of a chunk has most to read: it goes first
     for (int t = tasks_.count(); t-- > 0;)
@@ -145,29 +145,29 @@ class LayerStep {
     parallel_for(int(items.size()), options_.threads, [&](int i, int) {
       Task& task = tasks_[items[size_t(i)].first];
       const size_t slice = size_t(items[size_t(i)].second);
-      const QueryRows& queries = task.slices.size() > 1 ? task.queries : own_queries(task);
+      const QueryRows& queries = task.slices.size() > 1 ? task.queries : own_queries(kernels, task);
       attend_slice(kernels, task.view, task.block, queries, task.slices[slice], task.parts[slice]);
-      if (task.slices.size() == 1) finish(task.view, task.block, task.parts.data(), 1, 0, task.parts[0].rows);
+      if (task.slices.size() == 1) finish(kernels, task.view, task.block, task.parts.data(), 1, 0, task.parts[0].rows);
     });
-    merge();
+    merge(kernels);
   }
 
   // Of the thread that reads the only slice: many rows of many tasks would be much memory.
-  static const QueryRows& own_queries(const Task& task) {
+  static const QueryRows& own_queries(const Kernels& kernels, const Task& task) {
     static thread_local QueryRows queries;
-    queries.read(task.view, task.block);
+    queries.read(kernels, task.view, task.block);
     return queries;
   }
 
   // A long past has as many parts as a short one has tokens, so rows are shared out too.
-  void merge() {
+  void merge(const Kernels& kernels) {
     std::vector<std::pair<int, int>> rows;  // (task, row)
     for (int t = 0; t < tasks_.count(); ++t)
       for (int row = 0; tasks_[t].slices.size() > 1 && row < tasks_[t].parts[0].rows; ++row) rows.emplace_back(t, row);
     parallel_for(int(rows.size()), options_.threads, [&](int i, int) {
       const auto [t, row] = rows[size_t(i)];
       const Task& task = tasks_[t];
-      finish(task.view, task.block, task.parts.data(), int(task.slices.size()), row, row + 1);
+      finish(kernels, task.view, task.block, task.parts.data(), int(task.slices.size()), row, row + 1);
     });
   }
 

@@ -7,7 +7,6 @@
 #include <limits>
 #include <span>
 
-
 namespace kvasir {
 namespace {
 
@@ -285,38 +284,39 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
   for (size_t i = 0; i < pieces.size(); ++i) pass.read(pieces[i], i + 1 < pieces.size() ? &pieces[i + 1] : nullptr);
 }
 
-void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count, int first_row,
-            int last_row) {
+void finish(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Partial* parts, int count,
+            int first_row, int last_row) {
   const LayerGeometry& layer = *view.layer;
-  const int dim = layer.value_dim, group = layer.group();
-  const ChannelMap map = map_of(view, Side::value);
-  const size_t width = size_t(view.codecs->value.mapped_dim());
-  static thread_local std::vector<float> mapped, unmapped;
-  mapped.resize(width);
-  unmapped.resize(size_t(dim));
-  for (int r = first_row; r < last_row; ++r) {
+  const size_t dim = size_t(layer.value_dim), width = size_t(view.codecs->value.mapped_dim());
+  const auto rows = size_t(last_row - first_row);
+  static thread_local std::vector<float> mapped, unmapped, totals;
+  mapped.assign(rows * width, 0.0f);
+  unmapped.resize(rows * dim);
+  totals.resize(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    const int r = first_row + int(i);
     const size_t row = size_t(r);
     const float learned =
-        layer.sink_logits.empty() ? kHidden : layer.sink_logits[size_t(view.head * group + r % group)];
+        layer.sink_logits.empty() ? kHidden : layer.sink_logits[size_t(view.head * layer.group() + r % layer.group())];
     float best = learned;
-    for (int i = 0; i < count; ++i) best = std::max(best, parts[i].max[row]);
-    float total = learned == kHidden ? 0.0f : std::exp(learned - best);
-    float* out = block.out_row(r, group, dim);
+    for (int part = 0; part < count; ++part) best = std::max(best, parts[part].max[row]);
+    totals[i] = learned == kHidden ? 0.0f : std::exp(learned - best);
+    float *out = block.out_row(r, layer.group(), layer.value_dim), *to = mapped.data() + i * width;
     std::fill(out, out + dim, 0.0f);
-    std::fill(mapped.begin(), mapped.end(), 0.0f);
-    for (int i = 0; i < count; ++i) {
-      if (parts[i].max[row] == kHidden) continue;
-      const float weight = std::exp(parts[i].max[row] - best);
-      total += weight * parts[i].sum[row];
-      for (int c = 0; c < dim; ++c) out[c] += weight * parts[i].raw[row * size_t(dim) + size_t(c)];
-      for (size_t c = 0; c < width; ++c) mapped[c] += weight * parts[i].mapped[row * width + c];
+    for (int part = 0; part < count; ++part) {
+      if (parts[part].max[row] == kHidden) continue;
+      const float weight = std::exp(parts[part].max[row] - best);
+      totals[i] += weight * parts[part].sum[row];
+      for (size_t c = 0; c < dim; ++c) out[c] += weight * parts[part].raw[row * dim + c];
+      for (size_t c = 0; c < width; ++c) to[c] += weight * parts[part].mapped[row * width + c];
     }
-    if (view.codecs->value.codec.map != MapKind::identity) {
-      map.inverse(mapped.data(), unmapped.data());
-      for (int c = 0; c < dim; ++c) out[c] += unmapped[size_t(c)];
-    }
-    const float inverse = 1.0f / total;
-    for (int c = 0; c < dim; ++c) out[c] *= inverse;
+  }
+  const bool is_mapped = view.codecs->value.codec.map != MapKind::identity;
+  if (is_mapped) map_back(kernels, map_of(view, Side::value), mapped.data(), int(rows), unmapped.data());
+  for (size_t i = 0; i < rows; ++i) {
+    float* out = block.out_row(first_row + int(i), layer.group(), layer.value_dim);
+    const float inverse = 1.0f / totals[i];
+    for (size_t c = 0; c < dim; ++c) out[c] = (is_mapped ? out[c] + unmapped[i * dim + c] : out[c]) * inverse;
   }
 }
 

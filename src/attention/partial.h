@@ -33,7 +33,7 @@ void attend_slice(const Kernels& kernels, const HeadView& view, const QueryBlock
                   const Slice& slice, Partial& partial);
 
 // Merges parts of the same rows, maps the output back once and writes it: rows [first_row, last_row).
-void finish(const HeadView& view, const QueryBlock& block, const Partial* parts, int count, int first_row,
-            int last_row);
+void finish(const Kernels& kernels, const HeadView& view, const QueryBlock& block, const Partial* parts, int count,
+            int first_row, int last_row);
 
 }  // namespace kvasir

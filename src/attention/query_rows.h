@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/head_view.h"
+#include "attention/kernels.h"
 #include "codec/channel_map.h"
 
 namespace kvasir {
@@ -20,7 +21,11 @@ struct QueryRows {
   std::vector<float> means;   // [count]: what the mean of a fitted map adds to scores with pages; empty without one
   std::vector<float> sums;    // [count]: what a row's sum of weights starts from
 
-  void read(const HeadView& view, const QueryBlock& block);
+  void read(const Kernels& kernels, const HeadView& view, const QueryBlock& block);
 };
+
+// x_r = T^-1 y_r of `rows` rows: [rows, mapped_dim] to [rows, dim], through products of tiles where the map is a fitted
+// matrix.
+void map_back(const Kernels& kernels, const ChannelMap& map, const float* y, int rows, float* x);
 
 }  // namespace kvasir

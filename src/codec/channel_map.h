@@ -37,6 +37,10 @@ class ChannelMap {
   void inverse(const float* y, float* x) const;  // x = T^-1 y: [mapped_dim] to [dim]; maps outputs back
   // mu of a fitted map, [dim]: what a decoded vector lacks, and scores q.mu with it. Null if there is none.
   const float* mean() const;
+  // The matrix that a calibration fitted, if that is the whole map.
+  const FittedMap* fitted() const { return fitted_; }
+  int dim() const { return dim_; }
+  int mapped_dim() const { return mapped_dim_; }
 
   // The two steps of encoding, since what is projected is the residual.
   void rotate(const float* x, float* y) const;   // y = R x or T (x - mu): [dim] to [dim], or to [mapped_dim] if fitted
