@@ -84,6 +84,8 @@ def kld_table(bench, cells, models, methods):
     return rows(["cache", "bits of pages, model by model"] + models, body)
 
 
+# Whose text is listed twice has cells of two calibrations: those without "at all positions" are of a version that read
+# its windows at places of the context and left keys their mean.
 def sources(cells, models):
     lines = []
     for model in models:
@@ -91,6 +93,16 @@ def sources(cells, models):
         if found:
             lines.append(f"- {model}: " + "; ".join(found))
     return "\n".join(lines)
+
+
+# Of the OSCAR rows, each with its own: some don't depend on what the others are fitted by.
+def fitted_by(cells, models):
+    lines = []
+    for method, words in OSCAR:
+        found = [f"{m} {cells[m, method]['fitted_by']}" for m in models if "fitted_by" in cells.get((m, method), {})]
+        if found:
+            lines.append(f"- {words}: fitted by " + "; ".join(found))
+    return "\n".join(lines) + "\n"
 
 
 def target_table(cells, models):
@@ -177,7 +189,8 @@ def main():
             "llama.cpp's own f16 cache, F32 weights,\none window of wikitext, second half scored) over calibrations on "
             "another text. Cells are mean KLD ± standard error;\nshare of equal likeliest tokens; perplexity. Bits of "
             "pages count scales; windows are 16 first and 64 to 192 newest tokens in\n16 bits unless said otherwise; "
-            "llama.cpp's own caches have none. Codecs were fitted by:\n\n" + sources(cells, MODELS) + "\n",
+            "llama.cpp's own caches have none. Codecs were fitted by:\n\n"
+            + sources({k: c for k, c in cells.items() if k[1] in SPECTRAL}, MODELS) + "\n",
             f"## {SHORT} tokens\n\n" + kld_table(bench, cells, MODELS, SPECTRAL + TURBO + list(NATIVE)),
             "## Against what was asked\n\n" + target_table(cells, MODELS),
             "## Against TurboQuant at equal bits\n\nSame windows, key mean removed by both.\n\n"
@@ -185,9 +198,10 @@ def main():
             f"## {LONG} tokens\n\n" + kld_table(bench, long, MODELS, SPECTRAL[::2] + LONG_OTHERS)
             + "\n" + pair_table(bench, long, MODELS),
             "## OSCAR, step by step\n\nWith the paper's clip ratios (.96 for keys, .92 for values); the windows are the "
-            "table's, not the paper's 64 and 256.\n\n" + oscar_table(cells, small),
+            "table's, not the paper's 64 and 256.\n\n" + oscar_table(cells, small) + "\n" + fitted_by(cells, small),
             parts_section(bench, cells, small),
-            "## Without windows\n\n" + kld_table(bench, bare, small, BARE) if bare else ""]
+            "## Without windows\n\n" + kld_table(bench, bare, small, BARE) + "\n" + sources(bare, small) + "\n"
+            if bare else ""]
     if texts:
         page.append(f"## The text of the calibration\n\n`spectral3` on {MODELS[0]}, {SHORT} tokens, each calibration "
                     "on 8,192 tokens.\n\n" + cross_table(bench, MODELS[0], texts))
