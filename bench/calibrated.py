@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes docs/results/calibrated.md: the codecs that are fitted to a model, against llama.cpp's caches, TurboQuant and
-# OSCAR, and what the text that they are fitted on changes. What --work holds already isn't run again.
+# OSCAR, and what the text that they are fitted on changes. What --work holds already isn't run again. The page's
+# numbers are kept beside it, in calibrated.json: cells that --work lacks are taken from there.
 #
 #   bench/calibrated.py -f TEST [--texts NAME=TRAIN,TEST ...] [--work DIR] [--only-finished]
 #
@@ -29,42 +30,59 @@ BARE = ["spectral2", "spectral3", "turbo2", "turbo3", "oscar2", "oscar2:mean=on"
 TARGETS = [("spectral2", "llama-q4_0", 1, 1 / 2), ("spectral3", "llama-q5_1", 1, 1 / 2),
            ("spectral4", "llama-q5_1", 1 / 4, 1 / 8)]
 
+KEPT = ROOT / "docs/results/calibrated.json"
 FREE = ("oscar2:rotation=none", "oscar2:rotation=h")  # nothing in them comes from a calibration
 
 
 class CalibratedBench(Bench):
+    def __init__(self, args):
+        super().__init__(args)
+        self.kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+
+    def save(self):
+        KEPT.write_text(json.dumps(self.kept, indent=1, sort_keys=True) + "\n")
+
     # As in Bench, with what the cell's codecs were fitted by.
     def suite(self, folder, models, methods, context, sink=16, recent=64):
-        cells = super().suite(folder, models, methods, context, sink, recent)
-        for (model, method), cell in cells.items():
+        table = self.kept.setdefault(folder, {})
+        cells = {}
+        for (model, method), cell in super().suite(folder, models, methods, context, sink, recent).items():
+            kept = {"kld": {part: cell["kld"][part] for part in ("mean", "se")}, "top1": cell["top1"],
+                    "ppl": cell["ppl"]}
             if method.startswith(("spectral", "oscar2")) and not method.startswith(FREE):
                 name = f"{model}_kld-{context}_{method}".replace(":", "-").replace("=", "-").replace("/", "+")
                 path = self.args.work / folder / "cells" / f"{name}.json"
-                cell["fitted_by"] = json.loads(path.read_text())["parameters"]["fitted_by"]
+                kept["fitted_by"] = json.loads(path.read_text())["parameters"]["fitted_by"]
+            table[f"{model} {method}"] = kept
+        for model in models:
+            for method in methods:
+                if f"{model} {method}" in table:
+                    cells[model, method] = table[f"{model} {method}"]
         return cells
 
     # Bits a value of pages, windows not counted.
     def bits(self, model, method):
         if method in NATIVE:
             return NATIVE[method]
-        path = self.args.work / "bits" / f"{model}__{method}.json".replace(":", "-").replace("/", "+")
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+        bits = self.kept.setdefault("bits", {})
+        if f"{model} {method}" not in bits:
             found = self.kvasir("plan", "-m", model, "-c", 4096, "--kv", method.replace("/", ","))
-            path.write_text(json.dumps(found["page_bits_per_value"]))
-        return json.loads(path.read_text())
+            bits[f"{model} {method}"] = found["page_bits_per_value"]
+        return bits[f"{model} {method}"]
 
     # One text's calibration on another's test, mean KLD.
     def cross(self, model, name, calibration, test):
+        table = self.kept.setdefault("cross", {})
         path = self.args.work / "cross" / f"{name}.json"
-        if not path.exists():
-            if self.args.only_finished:
-                return None
+        if not path.exists() and not self.args.only_finished:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.kvasir("eval", "kld", "-m", model, "-f", test, "-c", SHORT, "--chunks", 1,
                                                    "--base", "native", "--kv", "spectral3", "--calibration",
                                                    calibration, "--sink", 16, "--recent", 64)))
-        return json.loads(path.read_text())["kld"]
+        if path.exists():
+            kld = json.loads(path.read_text())["kld"]
+            table[name] = {"mean": kld["mean"], "se": kld["se"]}
+        return table.get(name)
 
     def calibration(self, model, name, *arguments):
         path = self.args.work / "calib" / f"{name}.safetensors"
@@ -156,7 +174,7 @@ def cross_table(bench, model, texts):
     first = next(iter(texts))
     calibrations[f"{first}, windows of 512"] = bench.calibration(model, "short", "-f", texts[first][0], "--window", 512)
     calibrations["its own text"] = bench.calibration(model, "own")
-    if (bench.args.work / "calib" / "document.safetensors").exists():
+    if (bench.args.work / "calib" / "document.safetensors").exists() or f"document-{first}" in bench.kept["cross"]:
         calibrations["the project's document"] = bench.args.work / "calib" / "document.safetensors"
     keys = {f"{first}, windows of 512": "short", "its own text": "own", "the project's document": "document"}
     body = []
@@ -175,7 +193,8 @@ def main():
     parser.add_argument("--texts", nargs="*", default=[], help="NAME=TRAIN,TEST: for the table of texts")
     parser.add_argument("--kvasir", default=str(ROOT / "build/release/bin/kvasir"))
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/calibrated")
-    parser.add_argument("--only-finished", action="store_true", help="write the page from what --work holds")
+    parser.add_argument("--only-finished", action="store_true",
+                        help="write the page from what --work and docs/results/calibrated.json hold")
     args = parser.parse_args()
     bench = CalibratedBench(args)
     small = MODELS[:3]
@@ -207,6 +226,7 @@ def main():
                     "on 8,192 tokens.\n\n" + cross_table(bench, MODELS[0], texts))
     out = ROOT / "docs/results/calibrated.md"
     out.write_text("\n".join(part for part in page if part))
+    bench.save()
     print(out)
 
 

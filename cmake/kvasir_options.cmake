@@ -10,6 +10,9 @@ if(KVASIR_WERROR)
   target_compile_options(kvasir_options INTERFACE -Werror)
 endif()
 
+# For what need not be fast: the command line and the tests.
+set(KVASIR_QUICK_TO_BUILD $<$<NOT:$<CONFIG:Debug>>:-O1>)
+
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
   set(KVASIR_X86 ON)
   target_compile_definitions(kvasir_options INTERFACE KVASIR_X86=1)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 namespace kvasir {
@@ -187,6 +188,16 @@ class SlicePass {
         for (int t = first; t < end; ++t) scores[t] += score;
       }
       first = end;
+    }
+    const float* beyond = turning.beyond_block(view_.head);
+    if (beyond && positions.at(0) == 0) add_first_scores(beyond);
+  }
+
+  void add_first_scores(const float* beyond) {
+    const int dim = layer_.key_dim;
+    for (int r = 0; r < rows_; ++r) {
+      const float* q = queries_.plain.data() + size_t(r) * size_t(dim);
+      space_.scores[size_t(r) * kPageTokens] += std::inner_product(q, q + dim, beyond, 0.0f);
     }
   }
 

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/calibration.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <deque>
+#include <iterator>
 
 #include "base/safetensors.h"
 #include "kvasir/error.h"
@@ -12,10 +14,12 @@
 namespace kvasir {
 namespace {
 
-// The plain one has no turning means: keys are summed as they are. Earlier versions wrote 2 for every model, and 3 with
-// turning means of blocks of 64 positions: sums then hold more of the mean than is left in packed keys.
-constexpr const char *kPlainFormat = "kvasir calibration 4, plain", *kFormat = "kvasir calibration 4";
-constexpr const char *kOlderPlainFormat = "kvasir calibration 2", *kOlderFormat = "kvasir calibration 3";
+// The plain one has no turning means: keys are summed as they are. Earlier versions wrote 2 for every model; 3 with
+// turning means of blocks of 64 positions, when sums held more of the mean than is left in packed keys; and 4 without
+// the first keys of texts.
+constexpr const char *kPlainFormat = "kvasir calibration 4, plain", *kFormat = "kvasir calibration 5";
+constexpr const char* kOldestFormat = "kvasir calibration 2";
+constexpr const char* kOlderFormats[] = {"kvasir calibration 3", "kvasir calibration 4"};
 constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
 
 // One named sum of a head, as the file holds it.
@@ -114,6 +118,30 @@ LayerMoments read_layer(const SafetensorsFile& file, size_t index) {
   return layer;
 }
 
+// The same vector of every head.
+std::vector<std::span<const double>> read_vectors(const SafetensorsFile& file, const std::string& name,
+                                                  const LayerMoments& layer) {
+  const auto heads = int64_t(layer.heads.size());
+  const std::span<const double> all = file.values<double>(name, {heads, layer.key_dim});
+  for (const double number : all)
+    if (!(std::abs(number) < 1e30)) refuse(file, "it holds numbers that aren't finite");
+  std::vector<std::span<const double>> own;
+  for (size_t h = 0; h < layer.heads.size(); ++h)
+    own.push_back(all.subspan(h * size_t(layer.key_dim), size_t(layer.key_dim)));
+  return own;
+}
+
+// The first keys of texts.
+void read_firsts(const SafetensorsFile& file, size_t index, LayerMoments& layer) {
+  const double windows = file.values<double>(prefix(index) + "windows", {1})[0];
+  if (!(windows >= 1 && windows < 1e15)) refuse(file, "a layer has seen no windows");
+  const auto sums = read_vectors(file, prefix(index) + "first_key_sum", layer);
+  for (size_t h = 0; h < layer.heads.size(); ++h) {
+    layer.heads[h].windows = windows;
+    layer.heads[h].first_key_sum.assign(sums[h].begin(), sums[h].end());
+  }
+}
+
 // How the layer turns, and the means that its keys were summed without.
 void read_turning(const SafetensorsFile& file, size_t index, LayerMoments& layer) {
   const TensorView& tensor = file.tensor(prefix(index) + "rotary");
@@ -130,14 +158,8 @@ void read_turning(const SafetensorsFile& file, size_t index, LayerMoments& layer
     if (!(std::abs(rotary[3 * i + 2]) <= 4)) refuse(file, "an angle isn't one");
     layer.rotary.push_back({int(rotary[3 * i]), int(rotary[3 * i + 1]), rotary[3 * i + 2]});
   }
-  const auto heads = int64_t(layer.heads.size());
-  const std::span<const double> means = file.values<double>(prefix(index) + "key_mean", {heads, layer.key_dim});
-  for (const double number : means)
-    if (!(std::abs(number) < 1e30)) refuse(file, "it holds numbers that aren't finite");
-  for (size_t h = 0; h < layer.heads.size(); ++h) {
-    const std::span<const double> own = means.subspan(h * size_t(layer.key_dim), size_t(layer.key_dim));
-    layer.heads[h].key_mean.assign(own.begin(), own.end());
-  }
+  const auto means = read_vectors(file, prefix(index) + "key_mean", layer);
+  for (size_t h = 0; h < layer.heads.size(); ++h) layer.heads[h].key_mean.assign(means[h].begin(), means[h].end());
 }
 
 }  // namespace
@@ -176,6 +198,12 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
       for (const HeadMoments& head : layer.heads)
         kept.back().insert(kept.back().end(), head.key_mean.begin(), head.key_mean.end());
       writer.add(prefix(i) + "key_mean", {heads, layer.key_dim}, kept.back());
+      kept.emplace_back();
+      for (const HeadMoments& head : layer.heads)
+        kept.back().insert(kept.back().end(), head.first_key_sum.begin(), head.first_key_sum.end());
+      writer.add(prefix(i) + "first_key_sum", {heads, layer.key_dim}, kept.back());
+      kept.push_back({layer.heads[0].windows});
+      writer.add(prefix(i) + "windows", {1}, kept.back());
     }
     for (const Entry& entry : kEntries) {
       const int dim = dim_of(layer, entry.side);
@@ -199,8 +227,10 @@ Calibration load_calibration(const std::string& path) {
   const auto found = file.metadata().find("format");
   const std::string format = found == file.metadata().end() ? "" : found->second;
   Calibration calibration;
-  calibration.older = format == kOlderFormat || format == kOlderPlainFormat;
-  calibration.averaged = format == kFormat || format == kOlderFormat;
+  const bool has_means =
+      std::find(std::begin(kOlderFormats), std::end(kOlderFormats), format) != std::end(kOlderFormats);
+  calibration.older = format == kOldestFormat || has_means;
+  calibration.averaged = format == kFormat || has_means;
   if (!calibration.older && !calibration.averaged && format != kPlainFormat)
     refuse(file, "its format isn't '" + std::string(kFormat) + "'");
   calibration.unfinished = file.metadata().contains("unfinished");
@@ -217,6 +247,7 @@ Calibration load_calibration(const std::string& path) {
   for (int64_t i = 0; i < layers; ++i) {
     calibration.layers.push_back(read_layer(file, size_t(i)));
     if (calibration.averaged) read_turning(file, size_t(i), calibration.layers.back());
+    if (format == kFormat) read_firsts(file, size_t(i), calibration.layers.back());
   }
   return calibration;
 }

@@ -20,12 +20,15 @@ LayerMoments::LayerMoments(const LayerGeometry& geometry)
 }
 
 std::shared_ptr<const TurningMean> turning_mean(const LayerMoments& layer) {
-  std::vector<std::vector<float>> means;
+  std::vector<std::vector<float>> means, firsts;
   for (const HeadMoments& head : layer.heads) {
     if (head.key_mean.empty()) return nullptr;
     means.push_back(head.key_mean);
+    if (head.windows == 0) continue;
+    firsts.emplace_back();
+    for (const double sum : head.first_key_sum) firsts.back().push_back(float(sum / head.windows));
   }
-  return std::make_shared<const TurningMean>(layer.rotary, layer.key_dim, std::move(means));
+  return std::make_shared<const TurningMean>(layer.rotary, layer.key_dim, std::move(means), std::move(firsts));
 }
 
 }  // namespace kvasir

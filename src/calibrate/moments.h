@@ -24,6 +24,9 @@ struct HeadMoments {
   // Mean of the first window's keys turned back to position 0 [key_dim]; empty where keys are summed as they are. Else
   // `key`, `attended_key` and their sums are of keys without it (codec/turning_mean.h).
   std::vector<float> key_mean;
+  // sum of the first key of each window [key_dim]; of none where key_mean is empty, and in older files.
+  double windows = 0;
+  std::vector<double> first_key_sum;
   double tokens = 0;                     // keys and values that were summed
   double queries = 0;                    // queries: tokens times query heads of the group
   double attention = 0;                  // sum of a_t = sum_q p_qt over those tokens
@@ -58,7 +61,7 @@ struct LayerMoments {
   bool operator==(const LayerMoments&) const = default;
 };
 
-// Made of every head's key_mean; null if they have none.
+// Made of every head's key_mean and first keys; null if they have no key_mean.
 std::shared_ptr<const TurningMean> turning_mean(const LayerMoments& layer);
 
 }  // namespace kvasir

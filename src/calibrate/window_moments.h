@@ -17,7 +17,8 @@ class WindowMoments {
  public:
   // `window`: most tokens. The first `sink` don't count, neither as keys nor as queries: the first tokens of a text are
   // unlike the rest, and a 16-bit window keeps them anyway, as it keeps the `recent` tokens up to each query. Attention
-  // to both is computed, so the rest gets what is left.
+  // to both is computed, so the rest gets what is left. Where keys are summed without their turning mean, the very
+  // first has one of its own: at least it must not count.
   WindowMoments(const LayerGeometry& geometry, int window, int sink, int recent);
 
   // The next rows, in order. Sums don't depend on the number of threads.

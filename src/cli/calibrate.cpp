@@ -154,7 +154,8 @@ void add_calibrate(CLI::App& program) {
       ->add_option("--positions", flags->run.positions,
                    "positions that a text may begin at; 0: what the model was trained for")
       ->capture_default_str();
-  command->add_option("--sink", flags->run.sink, "first tokens of a window, which don't count")->capture_default_str();
+  command->add_option("--sink", flags->run.sink, "first tokens of a window, which don't count (the first never does)")
+      ->capture_default_str();
   command->add_option("--recent", flags->run.recent, "last tokens up to a query, which don't count for it")
       ->capture_default_str();
   command->add_option("-s,--seed", flags->seed, "of the text that the model writes")->capture_default_str();

@@ -18,10 +18,12 @@ void turn(const Rotary& rotary, double positions, double* x) {
   }
 }
 
-TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means)
+TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means,
+                         std::vector<std::vector<float>> firsts)
     : rotary_(std::move(rotary)),
       dim_(dim),
       means_(std::move(means)),
+      firsts_(std::move(firsts)),
       near_(turns(1)),
       far_(turns(kBlocks)),
       farthest_(turns(kBlocks * kBlocks)) {
@@ -43,6 +45,12 @@ TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>>
   for (size_t i = 0; i < 2 * pairs; ++i)
     for (int n = 0; n < kBlocks; ++n) block_turns_.push_back(near_[size_t(n) * 2 * pairs + i]);
   block_turns_.insert(block_turns_.end(), kBlocks, 1.0f);
+  for (size_t h = 0; h < firsts_.size(); ++h) {
+    std::vector<float> beyond(firsts_[h].size());
+    of_block(int(h), 0, beyond.data());
+    for (size_t c = 0; c < beyond.size(); ++c) beyond[c] = firsts_[h][c] - beyond[c];
+    beyond_.push_back(std::move(beyond));
+  }
 }
 
 void TurningMean::write_turn(int64_t blocks, float* by) const {
@@ -123,6 +131,8 @@ void TurningMean::add(int head, const RowPositions& positions, int count, int si
       of_block(head, position, mean);
     }
     for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += Value(sign) * Value(mean[c]);
+    if (const float* beyond = beyond_block(head); beyond && position == 0)
+      for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += Value(sign) * Value(beyond[c]);
   }
 }
 template void TurningMean::add(int, const RowPositions&, int, int, float*) const;
@@ -131,7 +141,8 @@ template void TurningMean::add(int, const RowPositions&, int, int, double*) cons
 std::vector<double> TurningMean::numbers() const {
   std::vector<double> all = {kBlockLength};
   for (const RotaryPair& pair : rotary_) all.insert(all.end(), {double(pair.a), double(pair.b), pair.angle});
-  for (const std::vector<float>& mean : means_) all.insert(all.end(), mean.begin(), mean.end());
+  for (const auto* vectors : {&means_, &firsts_})
+    for (const std::vector<float>& mean : *vectors) all.insert(all.end(), mean.begin(), mean.end());
   return all;
 }
 

@@ -5,6 +5,9 @@
 // embedding (RoPE, arXiv 2104.09864) turns it: what keys have in common is a vector that goes round, and as a plain
 // mean over positions nothing is left of it. Known once for each head, it needs no bits: it is taken off before keys
 // are packed, and what it adds to scores is one number for each query and block of 8 positions.
+//
+// The first token of a text is most models' attention sink (arXiv 2309.17453): its key is hardly ever like others, but
+// nearly the same in all texts, and half of all attention rests on it. So position 0 has a mean of its own.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +40,9 @@ struct RowPositions {
 
 class TurningMean {
  public:
-  // `means`: for each KV head the mean of its keys turned back to position 0, [dim].
-  TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means);
+  // `means`: for each KV head the mean of its keys turned back to position 0, [dim]. `firsts`: likewise of the first
+  // keys of texts; none: they are as others.
+  TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>> means, std::vector<std::vector<float>> firsts);
 
   int dim() const { return dim_; }
   int heads() const { return int(means_.size()); }
@@ -47,6 +51,8 @@ class TurningMean {
   // a decoded key is packed to the same codes again.
   static constexpr int kBlockLength = 8;
   void of_block(int head, int64_t position, float* mean) const;
+  // What position 0 has beyond the mean of its block [dim], or null.
+  const float* beyond_block(int head) const { return beyond_.empty() ? nullptr : beyond_[size_t(head)].data(); }
   static int64_t block_of(int64_t position) { return position / kBlockLength; }
 
   // What means add to scores. Blocks come in stretches of 64; each of `rows` queries [dim] becomes terms() numbers for
@@ -88,7 +94,8 @@ class TurningMean {
 
   Rotary rotary_;
   int dim_;
-  std::vector<std::vector<float>> means_;  // as given
+  std::vector<std::vector<float>> means_, firsts_;  // as given
+  std::vector<std::vector<float>> beyond_;
   // Of each head's first block: of the pairs channels a, then b; then all channels, 0 where they are in a pair.
   std::vector<std::vector<float>> blocks_;
   std::vector<float> near_, far_, farthest_;  // steps of a block, of a stretch, of kBlocks stretches

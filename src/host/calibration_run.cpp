@@ -57,7 +57,7 @@ Calibration start(const Model& model, const std::vector<Tokens>& windows, const 
   calibration.positions = std::max<int64_t>(calibration.positions, options.window);
   calibration.averaged = rotary.has_value();
   calibration.unfinished = true;
-  calibration.sink = options.sink;
+  calibration.sink = std::max(1, options.sink);
   calibration.recent = options.recent;
   for (const LayerGeometry& layer : model.geometry().layers) calibration.layers.emplace_back(layer);
   for (size_t i = 0; rotary && i < rotary->size(); ++i) calibration.layers[i].rotary = (*rotary)[i];
@@ -142,7 +142,7 @@ Calibration run_calibration(const std::shared_ptr<Model>& model, const std::vect
 
   std::vector<WindowMoments> current;  // of each layer
   for (const LayerGeometry& layer : model->geometry().layers)
-    current.emplace_back(layer, options.window, options.sink, options.recent);
+    current.emplace_back(layer, options.window, calibration.sink, calibration.recent);
   EngineOptions engine_options;
   engine_options.cache.key = engine_options.cache.value = "f16";
   engine_options.context = options.window;

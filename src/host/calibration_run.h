@@ -24,7 +24,7 @@ struct CalibrationOptions {
   // position 0 and their sums averaged over all beginnings (calibrate/position_average.h), or read at places spread
   // over the positions, where a model does something else with them than turning.
   int64_t positions = 0;
-  int sink = 16, recent = 64;  // 16-bit windows, whose tokens do not count
+  int sink = 16, recent = 64;  // 16-bit windows, whose tokens do not count; a window's first never does
   double most_seconds = 0;     // stop after the window that passes it; 0: no limit
   int micro_batch = 512;
   int threads = 2;

@@ -43,16 +43,18 @@ FittedMap random_map(int dim, int kept, bool with_mean, SplitMix& random) {
   return map;
 }
 
-// Halves of 3/4 of the channels turn; large means.
+// Halves of 3/4 of the channels turn; large means, and a larger one of the first key.
 std::shared_ptr<const TurningMean> turning_mean(int dim) {
   Rotary rotary;
   const int pairs = dim * 3 / 8;
   for (int i = 0; i < pairs; ++i) rotary.push_back({i, i + pairs, std::pow(1e4, -double(i) / pairs)});
   SplitMix random(17);
-  std::vector<std::vector<float>> means(2, std::vector<float>(size_t(dim)));
+  std::vector<std::vector<float>> means(2, std::vector<float>(size_t(dim))), firsts = means;
   for (auto& mean : means)
     for (float& x : mean) x = float(4 * random.normal());
-  return std::make_shared<const TurningMean>(std::move(rotary), dim, std::move(means));
+  for (auto& first : firsts)
+    for (float& x : first) x = float(8 * random.normal());
+  return std::make_shared<const TurningMean>(std::move(rotary), dim, std::move(means), std::move(firsts));
 }
 
 // Keys that go round with their position, as a bias before RoPE has them.
@@ -63,7 +65,10 @@ Stream turning_stream(int tokens, uint64_t seed) {
   for (int t = 0; t < tokens; ++t)
     for (int h = 0; h < 2; ++h) {
       turning->of_block(h, t, mean.data());
-      for (size_t c = 0; c < 64; ++c) stream.k[stream.key_at(t, h) + c] += mean[c];
+      for (size_t c = 0; c < 64; ++c) {
+        float& key = stream.k[stream.key_at(t, h) + c];
+        key += mean[c] + (t == 0 ? turning->beyond_block(h)[c] : 0.0f);
+      }
     }
   return stream;
 }

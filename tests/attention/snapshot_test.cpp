@@ -247,7 +247,8 @@ class ScaledFits : public FittedCodecs {
     if (side == Side::key)
       fitted.turning =
           std::make_shared<const TurningMean>(Rotary{{0, 32, 0.25}, {1, 33, 1e-3 * double(scale_)}}, 64,
-                                              std::vector<std::vector<float>>(2, std::vector<float>(64, 3.0f)));
+                                              std::vector<std::vector<float>>(2, std::vector<float>(64, 3.0f)),
+                                              std::vector<std::vector<float>>(2, std::vector<float>(64, 9.0f)));
     return fitted;
   }
   int layers() const override { return 1; }

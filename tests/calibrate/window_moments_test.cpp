@@ -204,6 +204,30 @@ TEST(WindowMoments, ThreadsDontMatterAtAll) {
   }
 }
 
+TEST(WindowMoments, FirstKeysAreSummed) {
+  const Case& one = cases()[1];
+  LayerMoments moments(one.geometry), plain(one.geometry);
+  WindowMoments window(one.geometry, one.tokens, one.sink, one.recent);
+  std::vector<double> sum(size_t(one.geometry.key_dim), 0.0);
+  for (const uint64_t seed : {7, 8, 9}) {
+    const SampleLayer layer = sample_layer(one.geometry, one.tokens, seed);
+    const AttentionRows rows = layer.rows(0, layer.tokens);
+    for (size_t c = 0; c < sum.size(); ++c) sum[c] += double(rows.k.data[rows.k.head_stride + int64_t(c)]);
+    window.add(rows, 1);
+    window.finish(moments, 1, true);
+    window.add(rows, 1);
+    window.finish(plain, 1);
+  }
+  EXPECT_EQ(moments.heads[1].windows, 3);
+  EXPECT_EQ(moments.heads[1].first_key_sum, sum);
+  EXPECT_TRUE(plain.heads[1].first_key_sum.empty());
+  const std::shared_ptr<const TurningMean> mean = turning_mean(moments);
+  std::vector<float> block(sum.size());
+  mean->of_block(1, 0, block.data());
+  for (size_t c = 0; c < sum.size(); ++c) EXPECT_NEAR(double(block[c] + mean->beyond_block(1)[c]), sum[c] / 3, 1e-5);
+  EXPECT_EQ(turning_mean(plain), nullptr);
+}
+
 // A window doesn't know of the one before: sums of two are those of each.
 TEST(WindowMoments, WindowsAreApart) {
   const Case& one = cases()[1];

@@ -51,7 +51,7 @@ std::vector<double> block_mean(const Rotary& rotary, const std::vector<float>& m
 TEST(TurningMean, IsTheMeanOfABlock) {
   for (const Rotary& rotary : {halves(0, 12), halves(8, 8), neighbours(12), neighbours(5), Rotary{}}) {
     const auto means = random_means(2);
-    const TurningMean turning(rotary, kDim, means);
+    const TurningMean turning(rotary, kDim, means, {});
     EXPECT_EQ(turning.heads(), 2);
     for (const int64_t position :
          {0, 1, 7, 8, 9, 511, 512, 8191, 32767, 32768, 262144, 1000001, 2097151, 2097152, 3000001})
@@ -67,7 +67,7 @@ TEST(TurningMean, IsTheMeanOfABlock) {
 TEST(TurningMean, ScoresAreProductsWithIt) {
   SplitMix random(6);
   for (const Rotary& rotary : {halves(0, 12), halves(8, 8), neighbours(5), Rotary{}}) {
-    const TurningMean turning(rotary, kDim, random_means(2));
+    const TurningMean turning(rotary, kDim, random_means(2), {});
     std::vector<float> q(kDim), terms(size_t(turning.terms())), mean(kDim);
     for (float& x : q) x = float(random.normal());
     for (const int64_t stretch : {0, 1, 63, 64, 300, 4095, 4096}) {
@@ -85,7 +85,7 @@ TEST(TurningMean, ScoresAreProductsWithIt) {
 }
 
 TEST(TurningMean, IsRemovedByBlocksAndRestored) {
-  const TurningMean turning(halves(0, 12), kDim, random_means(2));
+  const TurningMean turning(halves(0, 12), kDim, random_means(2), {});
   SplitMix random(5);
   std::vector<float> rows(64 * kDim);
   for (float& x : rows) x = float(random.normal());
@@ -102,6 +102,27 @@ TEST(TurningMean, IsRemovedByBlocksAndRestored) {
     for (size_t i = 0; i < rows.size(); ++i) EXPECT_NEAR(moved[i], rows[i], 1e-5);
   }
   EXPECT_EQ((RowPositions{0, listed.data(), 5}.at(6)), 70) << "rows behind the last repeat";
+}
+
+TEST(TurningMean, TheFirstKeyHasItsOwn) {
+  const auto means = random_means(2), firsts = random_means(2);
+  const TurningMean turning(halves(0, 12), kDim, means, firsts), without(halves(0, 12), kDim, means, {});
+  EXPECT_EQ(without.beyond_block(1), nullptr);
+  EXPECT_NE(turning.numbers(), without.numbers());
+  std::vector<float> block(kDim);
+  turning.of_block(1, 0, block.data());
+  for (size_t c = 0; c < kDim; ++c) EXPECT_NEAR(block[c] + turning.beyond_block(1)[c], firsts[1][c], 1e-6);
+  const std::vector<int32_t> kept = {0, 9};  // rows behind them are position 0, 9, 0, ... again
+  for (const RowPositions& positions : {RowPositions{0}, RowPositions{0, kept.data(), 2}, RowPositions{64}}) {
+    std::vector<float> rows(64 * kDim, 0.0f), others = rows;
+    turning.restore(1, positions, rows.data());
+    without.restore(1, positions, others.data());
+    for (int t = 0; t < 64; ++t)
+      for (size_t c = 0; c < kDim; ++c) {
+        const float expected = positions.at(t) == 0 ? firsts[1][c] : others[size_t(t) * kDim + c];
+        EXPECT_NEAR(rows[size_t(t) * kDim + c], expected, 1e-6) << t;
+      }
+  }
 }
 
 }  // namespace
