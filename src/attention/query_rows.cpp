@@ -9,22 +9,16 @@
 namespace kvasir {
 namespace {
 
-// From here on a fitted matrix is worth being turned into tiles.
-constexpr int kTileRows = 16;
-
-// y_r = T^-T q_r: the rows of the dual matrix, 64 at a time, take the place of a page of keys.
-void map_queries(const Kernels& kernels, const FittedMap& map, const float* q, int rows, float* y) {
-  static thread_local std::vector<float> tile, products;
-  tile.resize(size_t(map.dim) * kPageTokens);
-  products.resize(size_t(rows) * kPageTokens);
-  for (int first = 0; first < map.mapped_dim; first += kPageTokens) {
-    const int count = std::min(kPageTokens, map.mapped_dim - first);
-    if (count < kPageTokens) std::fill(tile.begin(), tile.end(), 0.0f);
-    for (int t = 0; t < count; ++t)
-      for (int c = 0; c < map.dim; ++c) tile[size_t(c * kPageTokens + t)] = map.dual[size_t((first + t) * map.dim + c)];
-    kernels.tile_scores(q, rows, map.dim, tile.data(), products.data());
-    for (int r = 0; r < rows; ++r)
-      std::copy_n(products.data() + r * kPageTokens, count, y + r * map.mapped_dim + first);
+// y [rows, width] = x [rows, count] times matrix [count, width]: rows of the matrix, 64 at a time, take the place of a
+// page of values.
+void multiply(const Kernels& kernels, const float* x, int rows, int count, const float* matrix, int width, float* y) {
+  static thread_local std::vector<float> weights;
+  weights.resize(size_t(rows) * kPageTokens);
+  std::fill(y, y + rows * width, 0.0f);
+  for (int first = 0; first < count; first += kPageTokens) {
+    const int some = std::min(kPageTokens, count - first);
+    for (int r = 0; r < rows; ++r) std::copy_n(x + r * count + first, some, weights.data() + r * kPageTokens);
+    kernels.tile_gather(weights.data(), rows, some, matrix + first * width, width, y);
   }
 }
 
@@ -36,15 +30,7 @@ void map_back(const Kernels& kernels, const ChannelMap& map, const float* y, int
     for (int r = 0; r < rows; ++r) map.inverse(y + r * map.mapped_dim(), x + r * map.dim());
     return;
   }
-  static thread_local std::vector<float> weights;
-  weights.resize(size_t(rows) * kPageTokens);
-  std::fill(x, x + rows * fitted->dim, 0.0f);
-  for (int first = 0; first < fitted->mapped_dim; first += kPageTokens) {
-    const int count = std::min(kPageTokens, fitted->mapped_dim - first);
-    for (int r = 0; r < rows; ++r)
-      std::copy_n(y + r * fitted->mapped_dim + first, count, weights.data() + r * kPageTokens);
-    kernels.tile_gather(weights.data(), rows, count, fitted->dual.data() + first * fitted->dim, fitted->dim, x);
-  }
+  multiply(kernels, y, rows, fitted->mapped_dim, fitted->dual.data(), fitted->dim, x);
 }
 
 ChannelMap map_of(const HeadView& view, Side side) {
@@ -64,7 +50,7 @@ void QueryRows::read(const Kernels& kernels, const HeadView& view, const QueryBl
   mapped.resize(size_t(count) * size_t(mapped_dim));
   means.resize(mean ? size_t(count) : 0);
   sums.assign(size_t(count), 0.0f);
-  const bool tiled = map.fitted() && count >= kTileRows;
+  const FittedMap* fitted = map.fitted();
   for (int r = 0; r < count; ++r) {
     float* q = plain.data() + r * dim;
     const float* from = block.row(r, group);
@@ -78,10 +64,13 @@ void QueryRows::read(const Kernels& kernels, const HeadView& view, const QueryBl
       std::fill(q, q + dim, 0.0f);
       sums[size_t(r)] = std::numeric_limits<float>::quiet_NaN();
     }
-    if (!tiled) map.query(q, mapped.data() + r * mapped_dim);
+    if (!fitted) map.query(q, mapped.data() + r * mapped_dim);
     if (mean) means[size_t(r)] = std::inner_product(q, q + dim, mean, 0.0f);
   }
-  if (tiled) map_queries(kernels, *map.fitted(), plain.data(), count, mapped.data());
+  if (fitted) {
+    const std::vector<float>& matrix = view.codecs->key.query_rows[size_t(view.head)];
+    multiply(kernels, plain.data(), count, dim, matrix.data(), mapped_dim, mapped.data());
+  }
 }
 
 }  // namespace kvasir

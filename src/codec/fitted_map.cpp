@@ -4,33 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace kvasir {
-namespace {
-
-using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
-
-// y_j = <row j, x>, in four vectors of sums, which are then added pairwise: one after the other, each would wait for
-// the last.
-void times_rows(const std::vector<float>& rows, int count, int dim, const float* x, float* y) {
-  for (int j = 0; j < count; ++j) {
-    const float* row = rows.data() + size_t(j) * size_t(dim);
-    const auto four = [&](int c) {
-      return *reinterpret_cast<const Four*>(row + c) * *reinterpret_cast<const Four*>(x + c);
-    };
-    Four sums[4] = {};
-    int c = 0;
-    for (; c + 16 <= dim; c += 16)
-      for (int i = 0; i < 4; ++i) sums[i] += four(c + 4 * i);
-    for (; c + 4 <= dim; c += 4) sums[0] += four(c);
-    const Four sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    y[j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    for (; c < dim; ++c) y[j] += row[c] * x[c];
-  }
-}
-
-}  // namespace
-
 // Sums in the order of the channels, as those of a page in columns: eight rows side by side, since one sum alone waits
 // for its own last addition.
 void FittedMap::forward(const float* x, float* y) const {
@@ -56,7 +32,8 @@ void FittedMap::forward(const PageColumns& columns, const float* x, float* y) co
 }
 
 void FittedMap::query(const float* q, float* y) const {
-  times_rows(dual, mapped_dim, dim, q, y);
+  for (int j = 0; j < mapped_dim; ++j)
+    y[j] = std::inner_product(q, q + dim, dual.data() + size_t(j) * size_t(dim), 0.0f);
 }
 
 void FittedMap::inverse(const float* y, float* x) const {

@@ -91,6 +91,13 @@ void pack_plane(const uint8_t* codes, int shift, uint8_t* out) {
   }
 }
 
+std::vector<float> transposed(const std::vector<float>& matrix, int rows, int columns) {
+  std::vector<float> result(matrix.size());
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) result[size_t(c * rows + r)] = matrix[size_t(r * columns + c)];
+  return result;
+}
+
 }  // namespace
 
 SideLayout::SideLayout(const Codec& codec, std::shared_ptr<const FittedMaps> maps)
@@ -124,6 +131,8 @@ SideLayout::SideLayout(const Codec& codec, std::shared_ptr<const FittedMaps> map
     for (const FittedMap& map : *fitted)
       if (map.dim != codec.dim || map.mapped_dim != next)
         throw Error(ErrorCode::internal, "codec " + codec.name + ": a fitted map of the wrong size");
+  if (fitted && codec.side == Side::key)
+    for (const FittedMap& map : *fitted) query_rows.push_back(transposed(map.dual, map.mapped_dim, map.dim));
   runs = runs_of(codec);
   projection = projection_of(codec);
   if (projection != nullptr) sign_scale = sign_scale_of(codec);

@@ -82,6 +82,8 @@ struct SideLayout {
   std::vector<SegmentLayout> segments;
   std::vector<RotatedRun> runs;              // of channels in their order; empty if the map is the identity
   std::shared_ptr<const FittedMaps> fitted;  // one map per KV head; null unless MapKind::fitted
+  // Of keys: T^-1 [dim, mapped_dim] of each head. A mapped query is a sum of its rows, as an output is of `dual`'s.
+  std::vector<std::vector<float>> query_rows;
   // What keys are stored without; whoever encodes a page removes it first, and adds it to what is decoded. Or null.
   std::shared_ptr<const TurningMean> turning;
   const Rotation* projection = nullptr;               // S of residual_sign
