@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes docs/results/recall.md: long conversations kept in different ways and asked about. What --work holds already
-# isn't run again, so it can be stopped and started.
+# isn't run again, so it can be stopped and started. The page's numbers are kept beside it, in recall.json: what --work
+# lacks is taken from there.
 #
 #   bench/recall.py [--conversations FILE ...] [--work DIR] [--only-finished]
 import argparse
@@ -26,14 +27,34 @@ PARTS = [("layer budgets", ["--alpha", 2]), ("episodes", ["--episodes", 1]), (""
 RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048], 24), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 24)]
 
 
+KEPT = ROOT / "docs/results/recall.json"
+NUMBERS = ["score", "score_se", "answer_logprob", "answer_logprob_se", "routed", "bytes", "bytes_f16", "peak_bytes",
+           "tokens_read", "reading_seconds"]
+
+
 class Runs(Bench):
+    def __init__(self, args):
+        super().__init__(args)
+        self.kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+
+    def save(self):
+        KEPT.write_text(json.dumps(self.kept, indent=1, sort_keys=True) + "\n")
+
     # The result of `kvasir eval recall`, run if it isn't there.
     def recall(self, name, *arguments):
         path = self.args.work / f"{name}.json"
-        if not path.exists() and not self.args.only_finished:
+        if not path.exists() and not self.args.only_finished and name not in self.kept:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.kvasir("eval", "recall", *arguments)))
-        return json.loads(path.read_text()) if path.exists() else None
+        if path.exists():
+            found = json.loads(path.read_text())
+            self.kept[name] = {"tokens": found["tokens"], "methods": {}}
+            for method, entry in found["methods"].items():
+                numbers = {key: entry[key] for key in NUMBERS if key in entry}
+                if entry.get("updated"):
+                    numbers["updated"] = {key: entry["updated"][key] for key in ("score", "stale")}
+                self.kept[name]["methods"][method] = numbers
+        return self.kept.get(name)
 
 
 def size(count):
@@ -139,7 +160,7 @@ def main():
     parser.add_argument("--conversations", nargs="*", default=[], help="files in LoCoMo's format")
     parser.add_argument("--kvasir", default=str(ROOT / "build/release/bin/kvasir"))
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/recall")
-    parser.add_argument("--only-finished", action="store_true", help="write the page from what --work holds")
+    parser.add_argument("--only-finished", action="store_true", help="write the page from what --work and docs/results/recall.json hold")
     args = parser.parse_args()
     runs = Runs(args)
     page = ["# Long conversations, kept and asked about\n\nWritten by `bench/recall.py`, which runs `kvasir eval recall`. "
@@ -150,6 +171,7 @@ def main():
             recorded_section(runs, args.conversations)]
     out = ROOT / "docs/results/recall.md"
     out.write_text("\n".join(part for part in page if part))
+    runs.save()
     print(out)
 
 
