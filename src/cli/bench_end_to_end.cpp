@@ -55,6 +55,7 @@ std::vector<EndToEndRun> run_all(Flags& flags) {
         note(fmt::format("{} was trained for {} tokens: {} left out", name, model->trained_context(), context));
         continue;
       }
+      note_untrained_context(context, *model);
       if (context_length(flags.model, *model) <= flags.run.decode)
         throw Error(ErrorCode::invalid_argument,
                     fmt::format("{} was trained for {} tokens, and -n {} leaves none of them for a prompt", name,

@@ -59,7 +59,7 @@ void add_turning_means(LayerInput& input, const LayerMoments& moments) {
   std::vector<float> mean(size_t(layer.key_dim));
   for (int64_t t = 0; t < input.tokens(); ++t)
     for (int h = 0; h < layer.kv_heads; ++h) {
-      turning->of_block(h, t, mean.data());
+      turning->of_position(h, t, mean.data());
       float* key = input.k.data() + (t * layer.kv_heads + h) * layer.key_dim;
       for (size_t c = 0; c < mean.size(); ++c) key[c] += mean[c];
     }

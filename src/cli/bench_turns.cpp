@@ -69,11 +69,7 @@ class TurnsBench {
     const std::vector<NamedOptions> codecs = parse_codec_list(flags.kv, flags.cache);
     model_ = load_model(flags.model);
     context_ = context_length(flags.model, *model_);
-    if (context_ > model_->trained_context())
-      note(
-          fmt::format("-c {} is more than the {} tokens that the model was trained for: times are right, answers "
-                      "won't be",
-                      context_, model_->trained_context()));
+    note_untrained_context(context_, *model_);
     for (const std::string& method : flags.methods)
       for (const NamedOptions& codec : codecs) add_ours(method, codec);
     for (const std::string& type : flags.native) {

@@ -85,6 +85,12 @@ int64_t context_length(const ModelFlags& flags, const Model& model) {
   return flags.context > 0 ? flags.context : model.trained_context();
 }
 
+void note_untrained_context(int64_t context, const Model& model) {
+  if (context <= model.trained_context()) return;
+  note(fmt::format("-c {} is more than the {} tokens that the model was trained for: times are right, answers won't be",
+                   context, model.trained_context()));
+}
+
 EngineOptions engine_options(const ModelFlags& flags, const Model& model, const CacheOptions& cache) {
   EngineOptions options;
   options.cache = cache;

@@ -46,6 +46,9 @@ std::shared_ptr<Model> load_model(const ModelFlags& flags);
 // -c as asked for, or the trained context for 0.
 int64_t context_length(const ModelFlags& flags, const Model& model);
 
+// For benchmarks: a line if that is beyond what the model was trained for.
+void note_untrained_context(int64_t context, const Model& model);
+
 EngineOptions engine_options(const ModelFlags& flags, const Model& model, const CacheOptions& cache);
 
 // A text file, or stdin for "-". Throws Error not_found, io.

@@ -102,6 +102,13 @@ void TurningMean::of_block(int head, int64_t position, float* mean) const {
   }
 }
 
+void TurningMean::of_position(int head, int64_t position, float* mean) const {
+  if (position == 0 && !firsts_.empty())
+    std::copy_n(firsts_[size_t(head)].data(), dim_, mean);
+  else
+    of_block(head, position, mean);
+}
+
 // <q, m e^(i angle p)> = Re (conj(q) m e^(i angle p)), pair by pair; channels of no pair add the same to every block.
 void TurningMean::to_terms(int head, int64_t stretch, const float* q, int rows, float* terms) const {
   const size_t pairs = rotary_.size();
@@ -123,16 +130,12 @@ void TurningMean::to_terms(int head, int64_t stretch, const float* q, int rows, 
 template <class Value>
 void TurningMean::add(int head, const RowPositions& positions, int count, int sign, Value* rows) const {
   float mean[kMaxHeadDim];
-  int64_t block = -1;
+  int64_t of = -1;  // position that `mean` is of
   for (int t = 0; t < count; ++t) {
     const int64_t position = positions.at(t);
-    if (block_of(position) != block) {
-      block = block_of(position);
-      of_block(head, position, mean);
-    }
+    if (of <= 0 || position == 0 || block_of(position) != block_of(of)) of_position(head, position, mean);
+    of = position;
     for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += Value(sign) * Value(mean[c]);
-    if (const float* beyond = beyond_block(head); beyond && position == 0)
-      for (int c = 0; c < dim_; ++c) rows[t * dim_ + c] += Value(sign) * Value(beyond[c]);
   }
 }
 template void TurningMean::add(int, const RowPositions&, int, int, float*) const;

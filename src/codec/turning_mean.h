@@ -51,6 +51,8 @@ class TurningMean {
   // a decoded key is packed to the same codes again.
   static constexpr int kBlockLength = 8;
   void of_block(int head, int64_t position, float* mean) const;
+  // What is taken off a key there: the mean of its block, or the first's own.
+  void of_position(int head, int64_t position, float* mean) const;
   // What position 0 has beyond the mean of its block [dim], or null.
   const float* beyond_block(int head) const { return beyond_.empty() ? nullptr : beyond_[size_t(head)].data(); }
   static int64_t block_of(int64_t position) { return position / kBlockLength; }

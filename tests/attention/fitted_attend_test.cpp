@@ -64,11 +64,8 @@ Stream turning_stream(int tokens, uint64_t seed) {
   std::vector<float> mean(64);
   for (int t = 0; t < tokens; ++t)
     for (int h = 0; h < 2; ++h) {
-      turning->of_block(h, t, mean.data());
-      for (size_t c = 0; c < 64; ++c) {
-        float& key = stream.k[stream.key_at(t, h) + c];
-        key += mean[c] + (t == 0 ? turning->beyond_block(h)[c] : 0.0f);
-      }
+      turning->of_position(h, t, mean.data());
+      for (size_t c = 0; c < 64; ++c) stream.k[stream.key_at(t, h) + c] += mean[c];
     }
   return stream;
 }
