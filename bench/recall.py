@@ -24,7 +24,7 @@ PARTS = [("layer budgets", ["--alpha", 2]), ("episodes", ["--episodes", 1]), (""
          ("", ["--episodes", 6]), ("", ["--episodes", 8]), ("segments of a prompt", ["--representatives", 1]),
          ("", ["--representatives", 3]), ("who answers", ["--match-centroids"]), ("encoder", ["--encoder", "hidden"])]
 # Recorded conversations: (model, context, budgets, questions of each).
-RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048], 24), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 24)]
+RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048, 4096], 24), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 24)]
 
 
 KEPT = ROOT / "docs/results/recall.json"
