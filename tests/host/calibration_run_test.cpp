@@ -89,9 +89,9 @@ TEST_F(CalibrationRun, AStoppedRunGoesOn) {
   EXPECT_EQ(first, 512 + 64);
   // What an earlier version left has other sums, and another text too: both start anew.
   std::string older = left;
-  const std::string format = "kvasir calibration 4";
+  const std::string format = "kvasir calibration 5";
   ASSERT_NE(older.find(format), std::string::npos);
-  older[older.find(format) + format.size() - 1] = '3';
+  older[older.find(format) + format.size() - 1] = '4';
   test::write_bytes(stopped.checkpoint, older);
   first = 0;
   EXPECT_EQ(run_calibration(tiny, words(), stopped), whole);
