@@ -90,7 +90,8 @@ LayerMoments read_layer(const SafetensorsFile& file, size_t index) {
   layer.key_dim = int(shape[0]);
   layer.value_dim = int(shape[1]);
   layer.group = int(shape[2]);
-  if (shape[3] > kMostHeads || !std::isfinite(shape[4])) refuse(file, "a layer has no shape");
+  if (std::max(shape[0], shape[1]) > kMaxHeadDim || shape[3] > kMostHeads || !std::isfinite(shape[4]))
+    refuse(file, "a layer has no shape");
   layer.scale = float(shape[4]);
   layer.heads.resize(size_t(shape[3]));
   const auto heads = int64_t(layer.heads.size());

@@ -117,7 +117,7 @@ void check_calibration(const CalibrationOptions& options) {
     throw Error(ErrorCode::invalid_argument, fmt::format("--positions takes 0 or more, got {}", options.positions));
   if (options.most_seconds < 0)
     throw Error(ErrorCode::invalid_argument, fmt::format("--seconds takes 0 or more, got {}", options.most_seconds));
-  if (options.sink < 0 || options.recent < 0 || options.sink + options.recent >= options.window)
+  if (options.sink < 0 || options.recent < 0 || std::max(1, options.sink) + options.recent >= options.window)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("--sink and --recent take 0 or more tokens, less than --window of {} together, got {} and {}",
