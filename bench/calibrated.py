@@ -4,7 +4,8 @@
 #
 # Writes docs/results/calibrated.md: the codecs that are fitted to a model, against llama.cpp's caches, TurboQuant and
 # OSCAR, and what the text that they are fitted on changes. What --work holds already isn't run again. The page's
-# numbers are kept beside it, in calibrated.json: cells that --work lacks are taken from there.
+# numbers are kept beside it, in calibrated.json: cells that --work lacks are taken from there
+# with --only-finished.
 #
 #   bench/calibrated.py -f TEST [--texts NAME=TRAIN,TEST ...] [--work DIR] [--only-finished]
 #
@@ -13,7 +14,7 @@ import argparse
 import json
 import pathlib
 
-from turboquant import MODELS, ROOT, Bench, cell_text, number, rows
+from turboquant import MODELS, ROOT, KeptBench, cell_text, number, rows
 
 SHORT, LONG = 2048, 8192
 LONG_OTHERS = ["turbo2", "turbo3", "turbo4", "llama-q8_0"]
@@ -30,22 +31,13 @@ BARE = ["spectral2", "spectral3", "turbo2", "turbo3", "oscar2", "oscar2:mean=on"
 TARGETS = [("spectral2", "llama-q4_0", 1, 1 / 2), ("spectral3", "llama-q5_1", 1, 1 / 2),
            ("spectral4", "llama-q5_1", 1 / 4, 1 / 8)]
 
-KEPT = ROOT / "docs/results/calibrated.json"
 FREE = ("oscar2:rotation=none", "oscar2:rotation=h")  # nothing in them comes from a calibration
 
 
-class CalibratedBench(Bench):
-    def __init__(self, args):
-        super().__init__(args)
-        self.kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-
-    def save(self):
-        KEPT.write_text(json.dumps(self.kept, indent=1, sort_keys=True) + "\n")
-
+class CalibratedBench(KeptBench):
     # As in Bench, with what the cell's codecs were fitted by.
     def suite(self, folder, models, methods, context, sink=16, recent=64):
         table = self.kept.setdefault(folder, {})
-        cells = {}
         for (model, method), cell in super().suite(folder, models, methods, context, sink, recent).items():
             kept = {"kld": {part: cell["kld"][part] for part in ("mean", "se")}, "top1": cell["top1"],
                     "ppl": cell["ppl"]}
@@ -53,12 +45,11 @@ class CalibratedBench(Bench):
                 name = f"{model}_kld-{context}_{method}".replace(":", "-").replace("=", "-").replace("/", "+")
                 path = self.args.work / folder / "cells" / f"{name}.json"
                 kept["fitted_by"] = json.loads(path.read_text())["parameters"]["fitted_by"]
+            if table.get(f"{model} {method}") != kept:  # perhaps of another calibration, with other classes of bits
+                self.kept.get("bits", {}).pop(f"{model} {method}", None)
             table[f"{model} {method}"] = kept
-        for model in models:
-            for method in methods:
-                if f"{model} {method}" in table:
-                    cells[model, method] = table[f"{model} {method}"]
-        return cells
+        return {(model, method): table[f"{model} {method}"] for model in models for method in methods
+                if f"{model} {method}" in table}
 
     # Bits a value of pages, windows not counted.
     def bits(self, model, method):
@@ -174,7 +165,7 @@ def cross_table(bench, model, texts):
     first = next(iter(texts))
     calibrations[f"{first}, windows of 512"] = bench.calibration(model, "short", "-f", texts[first][0], "--window", 512)
     calibrations["its own text"] = bench.calibration(model, "own")
-    if (bench.args.work / "calib" / "document.safetensors").exists() or f"document-{first}" in bench.kept["cross"]:
+    if (bench.args.work / "calib" / "document.safetensors").exists() or f"document-{first}" in bench.kept.get("cross", {}):
         calibrations["the project's document"] = bench.args.work / "calib" / "document.safetensors"
     keys = {f"{first}, windows of 512": "short", "its own text": "own", "the project's document": "document"}
     body = []
@@ -196,7 +187,7 @@ def main():
     parser.add_argument("--only-finished", action="store_true",
                         help="write the page from what --work and docs/results/calibrated.json hold")
     args = parser.parse_args()
-    bench = CalibratedBench(args)
+    bench = CalibratedBench(args, "calibrated.json")
     small = MODELS[:3]
     cells = bench.suite("short", MODELS, SPECTRAL + TURBO + list(NATIVE), SHORT)
     cells |= bench.suite("short", small, [m for m, _ in OSCAR], SHORT)

@@ -4,14 +4,14 @@
 #
 # Writes docs/results/recall.md: long conversations kept in different ways and asked about. What --work holds already
 # isn't run again, so it can be stopped and started. The page's numbers are kept beside it, in recall.json: what --work
-# lacks is taken from there.
+# lacks is taken from there with --only-finished.
 #
 #   bench/recall.py [--conversations FILE ...] [--work DIR] [--only-finished]
 import argparse
 import json
 import pathlib
 
-from turboquant import ROOT, Bench, rows
+from turboquant import ROOT, KeptBench, rows
 
 WINDOWS = ["--sink", 16, "--recent", 64]
 SIXTH = ["--budget-ratio", 0.1667]
@@ -25,25 +25,15 @@ PARTS = [("layer budgets", ["--alpha", 2]), ("episodes", ["--episodes", 1]), (""
          ("", ["--representatives", 3]), ("who answers", ["--match-centroids"]), ("encoder", ["--encoder", "hidden"])]
 # Recorded conversations: (model, context, budgets, questions of each).
 RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048, 4096], 24), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 24)]
-
-
-KEPT = ROOT / "docs/results/recall.json"
 NUMBERS = ["score", "score_se", "answer_logprob", "answer_logprob_se", "routed", "bytes", "bytes_f16", "peak_bytes",
            "tokens_read", "reading_seconds"]
 
 
-class Runs(Bench):
-    def __init__(self, args):
-        super().__init__(args)
-        self.kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-
-    def save(self):
-        KEPT.write_text(json.dumps(self.kept, indent=1, sort_keys=True) + "\n")
-
+class Runs(KeptBench):
     # The result of `kvasir eval recall`, run if it isn't there.
     def recall(self, name, *arguments):
         path = self.args.work / f"{name}.json"
-        if not path.exists() and not self.args.only_finished and name not in self.kept:
+        if not path.exists() and not self.args.only_finished:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.kvasir("eval", "recall", *arguments)))
         if path.exists():
@@ -160,9 +150,10 @@ def main():
     parser.add_argument("--conversations", nargs="*", default=[], help="files in LoCoMo's format")
     parser.add_argument("--kvasir", default=str(ROOT / "build/release/bin/kvasir"))
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/recall")
-    parser.add_argument("--only-finished", action="store_true", help="write the page from what --work and docs/results/recall.json hold")
+    parser.add_argument("--only-finished", action="store_true",
+                        help="write the page from what --work and docs/results/recall.json hold")
     args = parser.parse_args()
-    runs = Runs(args)
+    runs = Runs(args, "recall.json")
     page = ["# Long conversations, kept and asked about\n\nWritten by `bench/recall.py`, which runs `kvasir eval recall`. "
             "Each conversation is read once in each way and every question\nis asked from that state. The likelihood of "
             "the right answer tells more than the share of right ones: these are small models.\nTimes are those of a busy "

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The blocks of docs/results/speed.md: bench/speed.sh [PROGRAM] [THREADS]
-# A few minutes on an idle machine. Both sides take turns, so a busy one gives wide quartiles rather than wrong medians,
+# The last part, whole models, takes more than an hour on an idle machine, the others some minutes. Both sides take turns, so a busy one gives wide quartiles rather than wrong medians,
 # but with more running threads than cores everything that waits for its team gets slower by whole time slices.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -75,6 +75,17 @@ class Bench:
         return (found["key"] + found["value"]) / 2
 
 
+# One whose page's numbers are kept beside it, as JSON: what the work folder lacks is taken from there.
+class KeptBench(Bench):
+    def __init__(self, args, file):
+        super().__init__(args)
+        self.file = ROOT / "docs/results" / file
+        self.kept = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def save(self):
+        self.file.write_text(json.dumps(self.kept, indent=1, sort_keys=True) + "\n")
+
+
 def rows(head, body):
     return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|"] +
                      ["| " + " | ".join(row) + " |" for row in body]) + "\n"

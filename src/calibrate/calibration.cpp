@@ -132,15 +132,12 @@ std::vector<std::span<const double>> read_vectors(const SafetensorsFile& file, c
   return own;
 }
 
-// The first keys of texts.
-void read_firsts(const SafetensorsFile& file, size_t index, LayerMoments& layer) {
-  const double windows = file.values<double>(prefix(index) + "windows", {1})[0];
-  if (!(windows >= 1 && windows < 1e15)) refuse(file, "a layer has seen no windows");
+// The first keys of so many windows.
+void read_firsts(const SafetensorsFile& file, size_t index, int64_t windows, LayerMoments& layer) {
+  if (windows < 1) refuse(file, "it has seen no whole window");
+  layer.windows = double(windows);
   const auto sums = read_vectors(file, prefix(index) + "first_key_sum", layer);
-  for (size_t h = 0; h < layer.heads.size(); ++h) {
-    layer.heads[h].windows = windows;
-    layer.heads[h].first_key_sum.assign(sums[h].begin(), sums[h].end());
-  }
+  for (size_t h = 0; h < layer.heads.size(); ++h) layer.heads[h].first_key_sum.assign(sums[h].begin(), sums[h].end());
 }
 
 // How the layer turns, and the means that its keys were summed without.
@@ -203,8 +200,6 @@ void save_calibration(const Calibration& calibration, const std::string& path) {
       for (const HeadMoments& head : layer.heads)
         kept.back().insert(kept.back().end(), head.first_key_sum.begin(), head.first_key_sum.end());
       writer.add(prefix(i) + "first_key_sum", {heads, layer.key_dim}, kept.back());
-      kept.push_back({layer.heads[0].windows});
-      writer.add(prefix(i) + "windows", {1}, kept.back());
     }
     for (const Entry& entry : kEntries) {
       const int dim = dim_of(layer, entry.side);
@@ -248,7 +243,8 @@ Calibration load_calibration(const std::string& path) {
   for (int64_t i = 0; i < layers; ++i) {
     calibration.layers.push_back(read_layer(file, size_t(i)));
     if (calibration.averaged) read_turning(file, size_t(i), calibration.layers.back());
-    if (format == kFormat) read_firsts(file, size_t(i), calibration.layers.back());
+    if (format == kFormat)
+      read_firsts(file, size_t(i), calibration.tokens / calibration.window, calibration.layers.back());
   }
   return calibration;
 }

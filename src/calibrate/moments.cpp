@@ -24,9 +24,9 @@ std::shared_ptr<const TurningMean> turning_mean(const LayerMoments& layer) {
   for (const HeadMoments& head : layer.heads) {
     if (head.key_mean.empty()) return nullptr;
     means.push_back(head.key_mean);
-    if (head.windows == 0) continue;
+    if (layer.windows == 0) continue;
     firsts.emplace_back();
-    for (const double sum : head.first_key_sum) firsts.back().push_back(float(sum / head.windows));
+    for (const double sum : head.first_key_sum) firsts.back().push_back(float(sum / layer.windows));
   }
   return std::make_shared<const TurningMean>(layer.rotary, layer.key_dim, std::move(means), std::move(firsts));
 }

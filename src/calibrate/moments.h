@@ -24,9 +24,7 @@ struct HeadMoments {
   // Mean of the first window's keys turned back to position 0 [key_dim]; empty where keys are summed as they are. Else
   // `key`, `attended_key` and their sums are of keys without it (codec/turning_mean.h).
   std::vector<float> key_mean;
-  // sum of the first key of each window [key_dim]; of none where key_mean is empty, and in older files.
-  double windows = 0;
-  std::vector<double> first_key_sum;
+  std::vector<double> first_key_sum;     // sum of the first key of each window [key_dim]; empty where key_mean is
   double tokens = 0;                     // keys and values that were summed
   double queries = 0;                    // queries: tokens times query heads of the group
   double attention = 0;                  // sum of a_t = sum_q p_qt over those tokens
@@ -54,6 +52,7 @@ struct LayerMoments {
   int key_dim = 0, value_dim = 0, group = 0;
   float scale = 1;
   Rotary rotary;                   // how queries and keys turn with their position; empty: they don't, or nobody knows
+  double windows = 0;              // of which there are first keys; 0 in older files
   std::vector<HeadMoments> heads;  // KV heads
 
   LayerMoments() = default;

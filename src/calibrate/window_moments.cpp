@@ -182,19 +182,24 @@ std::vector<float> WindowMoments::turned_back_mean(const Rotary& rotary, const H
   return mean;
 }
 
+void WindowMoments::add_first_keys(LayerMoments& moments) const {
+  moments.windows += 1;
+  for (size_t h = 0; h < heads_.size(); ++h) {
+    std::vector<double>& sum = moments.heads[h].first_key_sum;
+    sum.resize(size_t(geometry_.key_dim), 0.0);
+    for (size_t c = 0; c < sum.size(); ++c) sum[c] += double(heads_[h].keys[c]);
+  }
+}
+
 void WindowMoments::finish(LayerMoments& moments, int threads, bool turning) {
   if (turning && moments.heads[0].key_mean.empty())
     for (size_t h = 0; h < heads_.size(); ++h) moments.heads[h].key_mean = turned_back_mean(moments.rotary, heads_[h]);
   const std::shared_ptr<const TurningMean> mean = turning ? turning_mean(moments) : nullptr;
-  for (size_t h = 0; turning && h < heads_.size(); ++h) {
-    std::vector<double>& sum = moments.heads[h].first_key_sum;
-    sum.resize(size_t(geometry_.key_dim), 0.0);
-    for (size_t c = 0; c < sum.size(); ++c) sum[c] += double(heads_[h].keys[c]);
-    moments.heads[h].windows += 1;
-  }
-  if (tokens_ > sink_)
+  if (tokens_ > sink_) {
+    if (turning) add_first_keys(moments);
     parallel_for(int(heads_.size()), threads,
                  [&](int head, int) { finish_head(moments.heads[size_t(head)], head, mean.get()); });
+  }
   tokens_ = 0;
   for (Head& head : heads_) {
     head.keys.clear();

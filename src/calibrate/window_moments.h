@@ -39,6 +39,7 @@ class WindowMoments {
   std::vector<double> attend(const AttentionRows& rows, int head, int query_head);
   // Keys [tokens, key_dim] of a window that begins at position 0, turned back to it: their mean behind the sinks.
   std::vector<float> turned_back_mean(const Rotary& rotary, const Head& head) const;
+  void add_first_keys(LayerMoments& moments) const;
   void finish_head(HeadMoments& moments, int head, const TurningMean* mean) const;
 
   const LayerGeometry& geometry_;

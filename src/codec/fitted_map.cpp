@@ -7,6 +7,7 @@
 #include <numeric>
 
 namespace kvasir {
+
 // Sums in the order of the channels, as those of a page in columns: eight rows side by side, since one sum alone waits
 // for its own last addition.
 void FittedMap::forward(const float* x, float* y) const {

@@ -23,7 +23,7 @@ TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>>
     : rotary_(std::move(rotary)),
       dim_(dim),
       means_(std::move(means)),
-      firsts_(std::move(firsts)),
+      beyond_(std::move(firsts)),
       near_(turns(1)),
       far_(turns(kBlocks)),
       farthest_(turns(kBlocks * kBlocks)) {
@@ -45,11 +45,10 @@ TurningMean::TurningMean(Rotary rotary, int dim, std::vector<std::vector<float>>
   for (size_t i = 0; i < 2 * pairs; ++i)
     for (int n = 0; n < kBlocks; ++n) block_turns_.push_back(near_[size_t(n) * 2 * pairs + i]);
   block_turns_.insert(block_turns_.end(), kBlocks, 1.0f);
-  for (size_t h = 0; h < firsts_.size(); ++h) {
-    std::vector<float> beyond(firsts_[h].size());
-    of_block(int(h), 0, beyond.data());
-    for (size_t c = 0; c < beyond.size(); ++c) beyond[c] = firsts_[h][c] - beyond[c];
-    beyond_.push_back(std::move(beyond));
+  std::vector<float> block(size_t(dim_), 0.0f);
+  for (size_t h = 0; h < beyond_.size(); ++h) {
+    of_block(int(h), 0, block.data());
+    for (size_t c = 0; c < block.size(); ++c) beyond_[h][c] -= block[c];
   }
 }
 
@@ -103,10 +102,9 @@ void TurningMean::of_block(int head, int64_t position, float* mean) const {
 }
 
 void TurningMean::of_position(int head, int64_t position, float* mean) const {
-  if (position == 0 && !firsts_.empty())
-    std::copy_n(firsts_[size_t(head)].data(), dim_, mean);
-  else
-    of_block(head, position, mean);
+  of_block(head, position, mean);
+  if (const float* beyond = position == 0 ? beyond_block(head) : nullptr)
+    for (int c = 0; c < dim_; ++c) mean[c] += beyond[c];
 }
 
 // <q, m e^(i angle p)> = Re (conj(q) m e^(i angle p)), pair by pair; channels of no pair add the same to every block.
@@ -130,7 +128,7 @@ void TurningMean::to_terms(int head, int64_t stretch, const float* q, int rows, 
 template <class Value>
 void TurningMean::add(int head, const RowPositions& positions, int count, int sign, Value* rows) const {
   float mean[kMaxHeadDim];
-  int64_t of = -1;  // position that `mean` is of
+  int64_t of = -1;  // position that `mean` is of; that of position 0 serves no other of its block
   for (int t = 0; t < count; ++t) {
     const int64_t position = positions.at(t);
     if (of <= 0 || position == 0 || block_of(position) != block_of(of)) of_position(head, position, mean);
@@ -144,7 +142,7 @@ template void TurningMean::add(int, const RowPositions&, int, int, double*) cons
 std::vector<double> TurningMean::numbers() const {
   std::vector<double> all = {kBlockLength};
   for (const RotaryPair& pair : rotary_) all.insert(all.end(), {double(pair.a), double(pair.b), pair.angle});
-  for (const auto* vectors : {&means_, &firsts_})
+  for (const auto* vectors : {&means_, &beyond_})
     for (const std::vector<float>& mean : *vectors) all.insert(all.end(), mean.begin(), mean.end());
   return all;
 }

@@ -96,8 +96,8 @@ class TurningMean {
 
   Rotary rotary_;
   int dim_;
-  std::vector<std::vector<float>> means_, firsts_;  // as given
-  std::vector<std::vector<float>> beyond_;
+  std::vector<std::vector<float>> means_;   // as given
+  std::vector<std::vector<float>> beyond_;  // firsts without the mean of their block
   // Of each head's first block: of the pairs channels a, then b; then all channels, 0 where they are in a pair.
   std::vector<std::vector<float>> blocks_;
   std::vector<float> near_, far_, farthest_;  // steps of a block, of a stretch, of kBlocks stretches

@@ -144,10 +144,10 @@ Shape turning_shape(bool removed) {
   return shape;
 }
 
-Cache fitted_cache(const LayerGeometry& layer, const Shape& shape) {
+Cache fitted_cache(const LayerGeometry& layer, const Shape& shape, int sink = 8) {
   CacheOptions options;
   options.key = options.value = "spectral3";
-  options.sink = 8;
+  options.sink = sink;
   options.recent = 32;
   options.fitted = std::make_shared<RandomFits>(shape);
   return Cache(Geometry{{layer}}, options);
@@ -170,6 +170,45 @@ TEST(FittedAttend, KernelsMatchReference) {
   }
 }
 
+// Position 0 is packed too, and its own mean is in its scores.
+TEST(FittedAttend, KernelsMatchReferenceWithoutWindows) {
+  AttentionOptions reference;
+  reference.reference = true;
+  for (const Shape& shape : shapes()) {
+    if (!shape.turning) continue;
+    const Stream stream(small_layer(6, 2, shape.dim), 200, 5);
+    Cache exact = fitted_cache(stream.layer, shape, 0);
+    const auto expected = stream.feed(exact, exact.create(), 0, stream.tokens, reference);
+    for (const AttentionOptions& options : all_levels())
+      for (int chunk : {stream.tokens, 7, 1}) {
+        Cache cache = fitted_cache(stream.layer, shape, 0);
+        const auto got = stream.feed_in_chunks(cache, cache.create(), chunk, options);
+        EXPECT_LT(relative_error(got, expected), 2e-3)
+            << shape.name << " chunk " << chunk << " " << to_string(options.simd);
+      }
+  }
+}
+
+// A step of one token over three slices of pages and five stretches of turning means, then a shorter past on the same
+// threads.
+TEST(FittedAttend, KernelsMatchReferenceOverSlicesAndStretches) {
+  const AttentionOptions options = all_levels().back();
+  AttentionOptions reference;
+  reference.reference = true;
+  for (const int tokens : {2300, 1200, 100}) {
+    const Stream stream = turning_stream(tokens, 11);
+    Cache cache = fitted_cache(stream.layer, turning_shape(true), 0);
+    const SequenceId sequence = cache.create();
+    const int before = tokens - 20;
+    stream.feed(cache, sequence, 0, before, options);
+    const SequenceId other = cache.fork(sequence);
+    EXPECT_LT(relative_error(stream.feed_in_chunks(cache, sequence, 1, options, before, tokens),
+                             stream.feed(cache, other, before, 20, reference)),
+              2e-3)
+        << tokens;
+  }
+}
+
 // The mean is taken off before packing and given back in the scores: nothing is lost against tokens that keep it.
 TEST(FittedAttend, ApproachesExactAttention) {
   const Stream stream(small_layer(6, 2, 64), 256, 4);
@@ -189,14 +228,16 @@ TEST(FittedAttend, ApproachesExactAttention) {
 TEST(FittedAttend, TurningMeansCostNothing) {
   const Stream stream = turning_stream(400, 7);
   const std::vector<float> expected = stream.dense();
-  double error[2];
-  for (const bool removed : {false, true}) {
-    Cache cache = fitted_cache(stream.layer, turning_shape(removed));
-    error[removed] =
-        relative_error(stream.feed(cache, cache.create(), 0, stream.tokens, all_levels().back()), expected);
+  for (const int sink : {8, 0}) {
+    double error[2];
+    for (const bool removed : {false, true}) {
+      Cache cache = fitted_cache(stream.layer, turning_shape(removed), sink);
+      error[removed] =
+          relative_error(stream.feed(cache, cache.create(), 0, stream.tokens, all_levels().back()), expected);
+    }
+    EXPECT_LT(error[1], 0.2) << sink;
+    EXPECT_LT(error[1], error[0] / 2) << sink;
   }
-  EXPECT_LT(error[1], 0.2);
-  EXPECT_LT(error[1], error[0] / 2);
 }
 
 // Half of the tokens of a stream, in 16 bits.
@@ -204,13 +245,13 @@ struct KeptInHalves {
   Cache cache;
   SequenceId sequence;
 
-  explicit KeptInHalves(const Stream& stream) : cache(one_layer_cache(stream.layer, "f16", 8, 32)) {
+  explicit KeptInHalves(const Stream& stream, int sink = 8) : cache(one_layer_cache(stream.layer, "f16", sink, 32)) {
     sequence = cache.create();
     stream.feed(cache, sequence, 0, 250, all_levels().back());
     std::vector<std::vector<int32_t>> chosen(2);
-    for (int32_t p = 8; p < 250; ++p)
+    for (int32_t p = sink; p < 250; ++p)
       for (int h = 0; h < 2; ++h)
-        if ((p * 7 + h) % 3 != 0) chosen[size_t(h)].push_back(p);
+        if (p == 0 || (p * 7 + h) % 3 != 0) chosen[size_t(h)].push_back(p);
     cache.keep(sequence, 0, chosen);
   }
 };
@@ -237,16 +278,19 @@ TEST(FittedAttend, KeptTokensKeepTheirTurningMean) {
 
 TEST(FittedAttend, KernelsMatchReferenceOverKeptTurningTokens) {
   const Stream stream = turning_stream(300, 9);
-  KeptInHalves kept(stream);
-  Cache cache = fitted_cache(stream.layer, turning_shape(true));
-  const SequenceId sealed = cache.seal(kept.cache, kept.sequence);
   const AttentionOptions options = all_levels().back();
   AttentionOptions reference;
   reference.reference = true;
-  const SequenceId other = cache.fork(sealed);
-  EXPECT_LT(relative_error(stream.feed_in_chunks(cache, sealed, 1, options, 250, 300),
-                           stream.feed(cache, other, 250, 50, reference)),
-            2e-3);
+  for (const int sink : {8, 0}) {
+    KeptInHalves kept(stream, sink);
+    Cache cache = fitted_cache(stream.layer, turning_shape(true), sink);
+    const SequenceId sealed = cache.seal(kept.cache, kept.sequence);
+    const SequenceId other = cache.fork(sealed);
+    EXPECT_LT(relative_error(stream.feed_in_chunks(cache, sealed, 1, options, 250, 300),
+                             stream.feed(cache, other, 250, 50, reference)),
+              2e-3)
+        << sink;
+  }
 }
 
 TEST(FittedAttend, NeedsFits) {

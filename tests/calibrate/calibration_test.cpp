@@ -97,11 +97,10 @@ TEST_F(CalibrationFile, EarlierVersionsAreReadAndNamed) {
   const size_t at = bytes.find(format);
   ASSERT_NE(at, std::string::npos);
   std::vector<LayerMoments> without_firsts = calibration_.layers;
-  for (LayerMoments& layer : without_firsts)
-    for (HeadMoments& head : layer.heads) {
-      head.windows = 0;
-      head.first_key_sum.clear();
-    }
+  for (LayerMoments& layer : without_firsts) {
+    layer.windows = 0;
+    for (HeadMoments& head : layer.heads) head.first_key_sum.clear();
+  }
   for (const char number : {'3', '4'}) {
     bytes[at + format.size() - 1] = number;
     test::write_bytes(path(), bytes);
@@ -170,6 +169,21 @@ TEST_F(CalibrationFile, RefusesWhatIsNoMoment) {
   changed = calibration_;
   changed.tokens = 0;
   expect_fault(changed, "tokens is '0'");
+  changed = calibration_;
+  changed.tokens = changed.window - 1;
+  expect_fault(changed, "no whole window");
+  changed = calibration_;
+  changed.layers[0].heads[0].first_key_sum[2] = std::nan("");
+  expect_fault(changed, "aren't finite");
+  changed = calibration_;
+  LayerGeometry wide = shapes()[0];
+  wide.key_dim = kMaxHeadDim + 8;
+  changed.layers[0] = LayerMoments(wide);
+  for (HeadMoments& head : changed.layers[0].heads) {
+    head.key_mean.resize(size_t(wide.key_dim));
+    head.first_key_sum.resize(size_t(wide.key_dim));
+  }
+  expect_fault(changed, "no shape");
   changed = calibration_;
   changed.layers.clear();
   expect_fault(changed, "layers is '0'");

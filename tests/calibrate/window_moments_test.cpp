@@ -218,7 +218,7 @@ TEST(WindowMoments, FirstKeysAreSummed) {
     window.add(rows, 1);
     window.finish(plain, 1);
   }
-  EXPECT_EQ(moments.heads[1].windows, 3);
+  EXPECT_EQ(moments.windows, 3);
   EXPECT_EQ(moments.heads[1].first_key_sum, sum);
   EXPECT_TRUE(plain.heads[1].first_key_sum.empty());
   const std::shared_ptr<const TurningMean> mean = turning_mean(moments);
