@@ -19,11 +19,17 @@ struct RecallFlags : EvalFlags {
   bool synthetic = false;
 };
 
-void print(const Json& result) {
-  for (const auto& [name, method] : result.at("methods").items()) {
+void print(const Json& result, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const Json& method = result.at("methods").at(name);
     fmt::print("{:<10} {} of {} questions, right answer {:+.3f} nats a token, {} (at most {} while reading)\n", name,
                score_text(method), method.at("n").get<size_t>(), method.at("answer_logprob").get<double>(),
                format_bytes(method.at("bytes").get<size_t>()), format_bytes(method.at("peak_bytes").get<size_t>()));
+    if (method.contains("against_first")) {
+      const Json& against = method.at("against_first");
+      fmt::print("           {:+.3f} ± {:.3f} nats a token against {}, question by question\n",
+                 against.at("answer_logprob").get<double>(), against.at("answer_logprob_se").get<double>(), names[0]);
+    }
     if (method.contains("updated"))
       fmt::print("           of {} facts that changed: {:.3f} right, {:.3f} as they were before\n",
                  method.at("updated").at("n").get<size_t>(), method.at("updated").at("score").get<double>(),
@@ -46,7 +52,7 @@ void eval_recall(const CLI::App& command, RecallFlags flags) {
     options.setup = setup;
     return run_recall(options);
   });
-  flags.json ? print_json(result) : print(result);
+  flags.json ? print_json(result) : print(result, options.methods);
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ class CellScores {
 
   size_t count() const { return scores_.size(); }
   double score() const;
+  // In the order in which questions were added; the log-likelihoods, a token, of those that a model answered.
+  const std::vector<double>& scores() const { return scores_; }
+  const std::vector<double>& log_likelihoods() const { return log_likelihoods_; }
 
   // {"score", "score_se", "n"} and, where a model answered, {"answer_logprob", "answer_logprob_se"}: the mean
   // log-likelihood of the right answer per token. Standard errors are those of a mean of independent questions.

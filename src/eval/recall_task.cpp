@@ -15,6 +15,7 @@
 #include "eval/answer_f1.h"
 #include "eval/asked_conversation.h"
 #include "eval/cell_scores.h"
+#include "eval/divergence_summary.h"
 #include "eval/memory_method.h"
 #include "eval/memory_setup.h"
 #include "eval/task_sample.h"
@@ -161,9 +162,28 @@ struct MethodScores {
   MemoryCost cost;
 };
 
-Json method_json(const MethodScores& scores) {
+// Of the same questions in the same order.
+void write_difference(const char* name, std::span<const double> ours, std::span<const double> first, Json& out) {
+  if (ours.size() != first.size())
+    throw Error(ErrorCode::internal, fmt::format("{} questions against {}", ours.size(), first.size()));
+  std::vector<double> differences(ours.begin(), ours.end());
+  for (size_t i = 0; i < first.size(); ++i) differences[i] -= first[i];
+  const MeanError error = mean_error(differences);
+  out[name] = error.mean;
+  out[std::string(name) + "_se"] = error.se;
+}
+
+// `first`: what the first method has; null for itself.
+Json method_json(const MethodScores& scores, const CellScores* first) {
   Json json;
   scores.all.write(json);
+  json["scores"] = scores.all.scores();
+  json["answer_logprobs"] = scores.all.log_likelihoods();
+  if (first) {
+    Json& against = json["against_first"];
+    write_difference("score", scores.all.scores(), first->scores(), against);
+    write_difference("answer_logprob", scores.all.log_likelihoods(), first->log_likelihoods(), against);
+  }
   write_use(scores.cost.use, json);
   json["peak_bytes"] = scores.cost.peak_bytes;
   json["tokens_read"] = scores.cost.tokens_read;
@@ -191,9 +211,11 @@ class Recall {
 
   Json run() {
     Json methods = Json::object(), cells = Json::array(), result;
+    std::optional<CellScores> first;
     for (const std::string& method : options_.methods) {
       const MethodScores scores = ask(method);
-      methods[method] = method_json(scores);
+      methods[method] = method_json(scores, first ? &*first : nullptr);
+      if (!first) first = scores.all;
       for (const auto& [key, cell] : scores.cells) {
         Json entry = {{"method", method}};
         if (options_.files.empty())

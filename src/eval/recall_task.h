@@ -45,10 +45,13 @@ void check_recall(const RecallOptions& options);
 
 // {"score" (of the first method), "n", "methods" {name: {"score", "score_se", "n", "answer_logprob", "bytes",
 // "bytes_f16", "bits_per_value", "peak_bytes", "tokens_read", "reading_seconds", "asking_seconds", "updated" {"score",
-// "n", "stale"}, "routed"}}, "cells": [{"method", "depth" or "category", "score", "n", "answer_logprob"}]}; depth is
+// "n", "stale"}, "routed", "scores" [n], "answer_logprobs" [n], "against_first" {"score", "score_se", "answer_logprob",
+// "answer_logprob_se"}}}, "cells": [{"method", "depth" or "category", "score", "n", "answer_logprob"}]}; depth is
 // the fifth of the conversation (0, 20 .. 80 per cent) in which the fact was told. Scores are the share of right
 // answers, for files the F1 of words; "stale" is the share of answers that give a value which has changed since,
-// "routed" the share of questions whose episode is about an utterance that answers them.
+// "routed" the share of questions whose episode is about an utterance that answers them. "against_first" has the mean
+// differences from the first method, question by question, and their standard errors: questions are far less alike
+// than the methods' answers to one of them.
 nlohmann::json run_recall(const RecallOptions& options);
 
 }  // namespace kvasir

@@ -207,6 +207,12 @@ TEST_F(Tasks, RecallMethodsAgreeWhereNothingIsDropped) {
   const double expected = methods.at("full").at("answer_logprob");
   for (const auto& [name, method] : methods.items())
     EXPECT_NEAR(method.at("answer_logprob").get<double>(), expected, 0.02) << name;
+  EXPECT_FALSE(methods.at("full").contains("against_first"));
+  const Json& against = methods.at("snapkv").at("against_first");
+  EXPECT_NEAR(against.at("answer_logprob").get<double>(),
+              methods.at("snapkv").at("answer_logprob").get<double>() - expected, 1e-9);
+  EXPECT_LT(against.at("answer_logprob_se"), methods.at("full").at("answer_logprob_se")) << "of the same questions";
+  EXPECT_EQ(methods.at("snapkv").at("answer_logprobs").size(), methods.at("snapkv").at("n"));
   EXPECT_GT(methods.at("epicache").at("routed").get<double>(), 0.0);
   EXPECT_FALSE(methods.at("snapkv").contains("routed"));
   EXPECT_LT(methods.at("epicache").at("tokens_read").get<int64_t>(), 6000 * 1.2) << "what is the same is read once";
