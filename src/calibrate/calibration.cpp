@@ -21,6 +21,7 @@ constexpr const char *kPlainFormat = "kvasir calibration 4, plain", *kFormat = "
 constexpr const char* kOldestFormat = "kvasir calibration 2";
 constexpr const char* kOlderFormats[] = {"kvasir calibration 3", "kvasir calibration 4"};
 constexpr int64_t kMostLayers = 4096, kMostHeads = 4096;
+constexpr double kMostScale = 1e6;  // of a layer's scores; 1 / sqrt(dim) in most models
 
 // One named sum of a head, as the file holds it.
 struct Entry {
@@ -90,8 +91,9 @@ LayerMoments read_layer(const SafetensorsFile& file, size_t index) {
   layer.key_dim = int(shape[0]);
   layer.value_dim = int(shape[1]);
   layer.group = int(shape[2]);
-  if (std::max(shape[0], shape[1]) > kMaxHeadDim || shape[3] > kMostHeads || !std::isfinite(shape[4]))
+  if (std::max(shape[0], shape[1]) > kMaxHeadDim || shape[3] > kMostHeads)
     refuse(file, "a layer has no shape");
+  if (!(shape[4] > 0 && shape[4] < kMostScale)) refuse(file, "a layer's attention has no scale");
   layer.scale = float(shape[4]);
   layer.heads.resize(size_t(shape[3]));
   const auto heads = int64_t(layer.heads.size());

@@ -41,11 +41,12 @@ void check_flags(Flags& flags) {
                                 flags.run.decode, flags.run.round, context));
     }
   flags.run.codecs = parse_codec_list(flags.kv, flags.cache);
+  flags.run.native = native_list(flags.run.native);
   for (const std::string& model : flags.models) resolve_model(model, note);
 }
 
-std::vector<EndToEndRun> run_all(Flags& flags) {
-  std::vector<EndToEndRun> runs;
+// Adds to `runs` as they end.
+void run_all(Flags& flags, std::vector<EndToEndRun>& runs) {
   for (const std::string& name : flags.models) {
     flags.model.model = name;
     const std::shared_ptr<Model> model = load_model(flags.model);
@@ -69,7 +70,19 @@ std::vector<EndToEndRun> run_all(Flags& flags) {
   }
   if (runs.empty())
     throw Error(ErrorCode::invalid_argument, "every -c is more than the models were trained for: choose smaller ones");
-  return runs;
+}
+
+void print_all(const Flags& flags, const std::vector<EndToEndRun>& runs) {
+  const std::vector<EndToEndLine> summary = end_to_end_summary(runs);
+  if (!flags.json) {
+    if (!flags.single()) print_summary(summary);
+  } else if (flags.single()) {
+    print_json(run_json(runs[0]));
+  } else {
+    Json all = {{"runs", Json::array()}, {"summary", summary_json(summary)}};
+    for (const EndToEndRun& run : runs) all["runs"].push_back(run_json(run));
+    print_json(all);
+  }
 }
 
 }  // namespace
@@ -84,7 +97,7 @@ void add_bench_end_to_end(CLI::App& bench) {
   add_compute_flags(*command, flags->model);
   command->add_option("-n,--predict", flags->run.decode, "tokens to generate")->capture_default_str();
   command->add_option("--kv", flags->kv, "codecs A,B,... (K/V for a pair)")->capture_default_str();
-  command->add_option("--native", flags->run.native, "llama.cpp's cache types to compare with; q4_0 takes longest")
+  command->add_option("--native", flags->run.native, "llama.cpp's cache types to compare with; none: none; q4_0 takes longest")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--sink", flags->cache.sink, "first tokens kept in 16 bits")->capture_default_str();
@@ -96,17 +109,15 @@ void add_bench_end_to_end(CLI::App& bench) {
   command->callback([flags] {
     flags->cache.protect = !flags->no_protect;
     check_flags(*flags);
-    const std::vector<EndToEndRun> runs = run_all(*flags);
-    const std::vector<EndToEndLine> summary = end_to_end_summary(runs);
-    if (!flags->json) {
-      if (!flags->single()) print_summary(summary);
-    } else if (flags->single()) {
-      print_json(run_json(runs[0]));
-    } else {
-      Json all = {{"runs", Json::array()}, {"summary", summary_json(summary)}};
-      for (const EndToEndRun& run : runs) all["runs"].push_back(run_json(run));
-      print_json(all);
+    std::vector<EndToEndRun> runs;
+    try {
+      run_all(*flags, runs);
+    } catch (...) {
+      // What was measured until then took minutes; the status still says that something failed.
+      if (!runs.empty()) print_all(*flags, runs);
+      throw;
     }
+    print_all(*flags, runs);
   });
 }
 

@@ -49,8 +49,6 @@ void check(const CLI::App& command, const TurnsFlags& flags) {
     if (std::ranges::count(flags.methods, method) > 1) refuse(fmt::format("--methods names '{}' twice", method));
   }
   if (flags.methods.empty() && flags.native.empty()) refuse("no way to keep the talk: name some with --methods");
-  for (const std::string& type : flags.native)
-    if (std::ranges::count(flags.native, type) > 1) refuse(fmt::format("--native names '{}' twice", type));
   if (flags.cache.sink < 0 || flags.cache.recent < 0)
     refuse(
         fmt::format("--sink and --recent take 0 or more tokens, got {} and {}", flags.cache.sink, flags.cache.recent));
@@ -169,7 +167,7 @@ class TurnsBench {
 
 void bench_turns(const CLI::App& command, TurnsFlags flags) {
   check_model_flags(flags.model);
-  if (flags.native == std::vector<std::string>{"none"}) flags.native.clear();
+  flags.native = native_list(flags.native);
   check(command, flags);
   flags.cache.protect = !flags.no_protect;
   if (command.count("--ctx-size") == 0) flags.model.context = 0;

@@ -28,4 +28,14 @@ std::vector<NamedOptions> parse_codec_list(const std::string& text, const CacheO
   return list;
 }
 
+std::vector<std::string> native_list(const std::vector<std::string>& names) {
+  if (names == std::vector<std::string>{"none"}) return {};
+  for (const std::string& name : names) {
+    if (name == "none") throw Error(ErrorCode::invalid_argument, "--native takes none alone, or types");
+    if (std::ranges::count(names, name) > 1)
+      throw Error(ErrorCode::invalid_argument, "--native names '" + name + "' twice");
+  }
+  return names;
+}
+
 }  // namespace kvasir::cli

@@ -21,4 +21,8 @@ struct NamedOptions {
 // Throws Error invalid_argument, for unknown names too.
 std::vector<NamedOptions> parse_codec_list(const std::string& text, const CacheOptions& base);
 
+// --native of the benchmarks: llama.cpp's own cache types, none of them where it says `none`.
+// Throws Error invalid_argument for a type that is named twice; whether it exists, llama.cpp says.
+std::vector<std::string> native_list(const std::vector<std::string>& names);
+
 }  // namespace kvasir::cli

@@ -124,8 +124,8 @@ EndToEndRun run_end_to_end(const std::shared_ptr<Model>& model, const ModelFlags
   run.micro_batch = flags.micro_batch;
   run.sink = options.codecs.at(0).options.sink;
   run.recent = options.codecs.at(0).options.recent;
+  std::vector<Contender> contenders = make_contenders(model, flags, run.context, options);  // refuses what can't be
   const std::vector<int32_t> tokens = tokenize_document(*model, 1, run.context).tokens;
-  std::vector<Contender> contenders = make_contenders(model, flags, run.context, options);
   const Times times = play(contenders, std::span(tokens).first(size_t(run.context)), options, size_t(run.micro_batch));
   for (size_t i = 0; i < contenders.size(); ++i) run.figures.push_back(figures_of(contenders, i, times, run));
   return run;

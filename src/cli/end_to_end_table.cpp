@@ -33,7 +33,7 @@ void print_run(const EndToEndRun& run) {
 }
 
 Json run_json(const EndToEndRun& run) {
-  Json codecs, native;
+  Json codecs, native = Json::object();
   std::string top = run.figures.at(0).name;
   for (const EndToEndFigures& figures : run.figures) {
     Json json = {{"prefill_tps", figures.prefill_tps},

@@ -38,6 +38,7 @@ CLI::Option* add_model_option(CLI::App& command, std::vector<std::string>& model
 
 CLI::Option* add_context_option(CLI::App& command, std::vector<int64_t>& contexts) {
   return command.add_option(kContextNames, contexts, std::string(kContextWords) + "; several with commas")
+      ->check([](const std::string& word) { return std::string(word.empty() ? "a length is missing" : ""); })
       ->group(kGroup)
       ->capture_default_str();
 }

@@ -161,7 +161,12 @@ TEST_F(CalibrationFile, RefusesWhatIsNoMoment) {
     expect_fault(changed, "seen no tokens");
     changed = calibration_;
     changed.layers[0].scale = float(bad);
-    expect_fault(changed, "no shape");
+    expect_fault(changed, "no scale");
+  }
+  for (const float bad : {0.0f, -0.25f, 1e30f}) {
+    Calibration changed = calibration_;
+    changed.layers[0].scale = bad;
+    expect_fault(changed, "no scale");
   }
   Calibration changed = calibration_;
   changed.layers[0].heads[0].tokens = 0;

@@ -48,13 +48,14 @@ class EndToEndCommand : public TinyModelTest {
   std::vector<std::string> bench(const std::string& models, const std::string& contexts,
                                  const std::vector<std::string>& more) const {
     std::vector<std::string> arguments = {"bench", "end-to-end", "-m", models, "-c", contexts,   "-n",
-                                          "8",     "-t",         "1",  "--kv", "q8", "--native", "f16,q8_0"};
+                                          "8",     "-t",         "1",  "--kv", "q8"};
+    if (std::ranges::find(more, "--native") == more.end()) arguments.insert(arguments.end(), {"--native", "f16,q8_0"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  void expect_refused(const std::string& models, const std::string& contexts, const std::string& what,
-                      int status = 2) const {
-    const Outcome outcome = run_program(KVASIR_PROGRAM, bench(models, contexts, {}));
+  void expect_refused(const std::string& models, const std::string& contexts, const std::string& what, int status = 2,
+                      const std::vector<std::string>& more = {}) const {
+    const Outcome outcome = run_program(KVASIR_PROGRAM, bench(models, contexts, more));
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_NE(outcome.last_error_line().find(what), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out, "");
@@ -102,6 +103,24 @@ TEST_F(EndToEndCommand, WrongInputIsRefusedBeforeAnythingRuns) {
   expect_refused(file("long.gguf") + "," + file("none.gguf"), "100", "none.gguf", 1);
   expect_refused("", "100", "no model");
   expect_refused(file("short.gguf"), "300,400", "choose smaller ones");
+  expect_refused(file("long.gguf"), "", "-c");
+  expect_refused(file("long.gguf"), "100", "'f16' twice", 2, {"--native", "f16,q8_0,f16"});
+  expect_refused(file("long.gguf"), "100", "none alone", 2, {"--native", "none,f16"});
+}
+
+TEST_F(EndToEndCommand, WithoutNativeCaches) {
+  const Json run = Json::parse(expect_success(bench(file("long.gguf"), "100", {"--json", "--native", "none"})));
+  EXPECT_EQ(run.at("native"), Json::object());
+  EXPECT_GT(run.at("decode_tps"), 0.0);
+  EXPECT_FALSE(run.contains("decode_ratio"));
+}
+
+TEST_F(EndToEndCommand, WhatWasMeasuredOutlivesALaterFailure) {
+  kvasir::test::write_tiny_gguf({.context = 8, .seed = 3}, file("tiny.gguf"));
+  const Outcome outcome = run_program(KVASIR_PROGRAM, bench(both() + "," + file("tiny.gguf"), "0", {"--json"}));
+  EXPECT_EQ(outcome.status, 2) << outcome.err;
+  EXPECT_NE(outcome.last_error_line().find("leaves none of them"), std::string::npos) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out).at("runs").size(), 2u);
 }
 
 }  // namespace
