@@ -10,6 +10,7 @@
 import argparse
 import json
 import pathlib
+import statistics
 
 from turboquant import ROOT, KeptBench, rows
 
@@ -23,17 +24,18 @@ PARTS_MODEL = "gemma3-270m-f32"
 PARTS = [("layer budgets", ["--alpha", 2]), ("episodes", ["--episodes", 1]), ("", ["--episodes", 2]),
          ("", ["--episodes", 6]), ("", ["--episodes", 8]), ("segments of a prompt", ["--representatives", 1]),
          ("", ["--representatives", 3]), ("who answers", ["--match-centroids"]), ("encoder", ["--encoder", "hidden"])]
-# Recorded conversations: (model, context, budgets, questions of each).
-RECORDED = [("gemma3-270m-f32", 8000, [1024, 2048, 4096], 24), ("gemma3-270m-f32", 24000, [1024, 2048, 4096], 24)]
+# Recorded conversations: (model, context).
+RECORDED = [("gemma3-270m-f32", 8000), ("smollm2-f32", 8000), ("gemma3-270m-f32", 24000)]
+RECORDED_CHATS, BUDGETS, QUESTIONS, ANSWER = 3, [1024, 2048, 4096], 24, 16  # conversations at most; tokens
 NUMBERS = ["score", "score_se", "answer_logprob", "answer_logprob_se", "routed", "bytes", "bytes_f16", "peak_bytes",
            "tokens_read", "reading_seconds"]
 
 
 class Runs(KeptBench):
-    # The result of `kvasir eval recall`, run if it isn't there.
+    # The result of `kvasir eval recall`, run if it isn't there; without arguments what is there.
     def recall(self, name, *arguments):
         path = self.args.work / f"{name}.json"
-        if not path.exists() and not self.args.only_finished:
+        if not path.exists() and arguments and not self.args.only_finished:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.kvasir("eval", "recall", *arguments)))
         if path.exists():
@@ -41,6 +43,9 @@ class Runs(KeptBench):
             self.kept[name] = {"tokens": found["tokens"], "methods": {}}
             for method, entry in found["methods"].items():
                 numbers = {key: entry[key] for key in NUMBERS if key in entry}
+                for each in ("scores", "answer_logprobs"):  # of every question
+                    if name.startswith("recorded") and each in entry:
+                        numbers[each] = [round(x, 4) for x in entry[each]]
                 if entry.get("updated"):
                     numbers["updated"] = {key: entry["updated"][key] for key in ("score", "stale")}
                 self.kept[name]["methods"][method] = numbers
@@ -125,24 +130,53 @@ def parts_section(runs):
     return f"## What the parts of EpiCache do\n\n{PARTS_MODEL}.\n\n" + rows(HEAD, body)
 
 
+# By how much `ours` is likelier than `theirs`, question by question: mean and standard error.
+def lead(ours, theirs):
+    differences = [a - b for a, b in zip(ours["answer_logprobs"], theirs["answer_logprobs"], strict=True)]
+    return f"{statistics.mean(differences):+.2f} ± {statistics.stdev(differences) / len(differences) ** .5:.2f}"
+
+
 def recorded_section(runs, files):
     page = []
-    for model, context, budgets, questions in RECORDED:
-        common = ["-m", model, "-f", *files, "-c", context, "--cut", "--questions", questions, *WINDOWS, "--kv", "f16"]
-        base = runs.recall(f"recorded-{model}-{context}-full", *common, "--method", "full")
-        body = [method_row("`full`", base, "full", base["methods"]["full"]["bytes_f16"])] if base else []
-        for budget in budgets:
-            for method in METHODS[1:]:
-                found = runs.recall(f"recorded-{model}-{context}-{budget}-{method}", *common, "--budget", budget,
-                                    "--method", method)
-                if base and found:
-                    body.append(method_row(f"`{method}`, {budget} tokens", found, method,
-                                           base["methods"]["full"]["bytes_f16"]))
-        if body:
-            read = ", ".join(f"{t:,}" for t in base["tokens"])
-            page.append(f"### {model}, the first {read} tokens\n\n{questions} questions of {len(base['tokens'])} "
-                        "conversations; right answers are the F1 of words.\n\n" + rows(HEAD, body))
-    return "## Recorded conversations (LoCoMo)\n\n" + "\n".join(page) if page else ""
+    for model, context in RECORDED:
+        def found(chat, method, budget):
+            name = f"recorded-{model}-{context}-" + (f"{budget}-" if budget else "") + f"{method}-chat{chat}"
+            more = []
+            if chat <= len(files):
+                more = ["-m", model, "-f", files[chat - 1], "-c", context, "--cut", "--questions", QUESTIONS, "-n", ANSWER,
+                        *WINDOWS, "--kv", "f16", "--method", method, *(["--budget", budget] if budget else [])]
+            run = runs.recall(name, *more)
+            return dict(run["methods"][method], tokens=run["tokens"][0]) if run else None
+
+        costs = []
+        for chat in range(1, RECORDED_CHATS + 1):
+            full = found(chat, "full", 0)
+            ours = {budget: found(chat, "epicache", budget) for budget in BUDGETS}
+            if not full or not any(ours.values()):
+                continue
+            cell = "{answer_logprob:.2f}; {score:.3f}".format
+            body = [["`full`", *[cell(**full)] * len(BUDGETS)],
+                    ["`epicache`", *[cell(**e) if e else "" for e in ours.values()]]]
+            for method in METHODS[2:]:
+                others = {budget: found(chat, method, budget) for budget in BUDGETS}
+                if any(others[b] and ours[b] for b in BUDGETS):
+                    body.append([f"`{method}`"] + [f"{cell(**others[b])}; {lead(ours[b], others[b])}"
+                                                   if others[b] and ours[b] else "" for b in BUDGETS])
+            page.append(f"### {model}, the first {full['tokens']:,} tokens of conversation {chat}\n\n" +
+                        rows(["", *[f"{budget:,} tokens" for budget in BUDGETS]], body))
+            if not costs:
+                for method in METHODS[1:]:
+                    each = [found(chat, method, budget) for budget in BUDGETS]
+                    costs.append([f"`{method}`"] + [f"{size(e['bytes'])} ({100 * e['bytes'] / full['bytes_f16']:.0f} %); "
+                                                    f"{size(e['peak_bytes'])}; {e['tokens_read']:,}" if e else ""
+                                                    for e in each])
+        if costs:
+            page.append(f"What they cost, {model}: the cache (of f16 and the whole text), most while reading, tokens "
+                        "decoded to read.\n\n" + rows(["", *[f"{budget:,} tokens" for budget in BUDGETS]], costs))
+    return (f"## Recorded conversations (LoCoMo)\n\n{QUESTIONS} questions each, 16 bits. Cells: log-likelihood of the "
+            "right answer, nats a token; F1 of the words of the\nanswer that the model gives; by how much `epicache` is "
+            "likelier, question by question, with the standard error of that\ndifference.\n\n" +
+            "\n".join(page)) if page else ""
 
 
 def main():

@@ -9,6 +9,7 @@
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -83,7 +84,9 @@ class KeptBench(Bench):
         self.kept = json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def save(self):
-        self.file.write_text(json.dumps(self.kept, indent=1, sort_keys=True) + "\n")
+        text = json.dumps(self.kept, indent=1, sort_keys=True)
+        numbers = re.compile(r"\[([-\s\d.,e]+)\]")  # a line each
+        self.file.write_text(numbers.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n")
 
 
 def rows(head, body):
