@@ -17,7 +17,7 @@ using Rows = std::vector<std::vector<std::string>>;
 struct Sums {
   double seconds = 0, first_token = 0, generate = 0, rebuild = 0;
   size_t clustered = 0, selected = 0, opened = 0;
-  int64_t decoded = 0;
+  int64_t decoded = 0, prompts = 0;
   size_t bytes = 0, peak_bytes = 0;
 };
 
@@ -32,6 +32,7 @@ Sums sums_of(const WayTimes& way) {
     sums.selected += turn.selected;
     sums.opened += turn.opened;
     sums.decoded += turn.decoded;
+    sums.prompts += turn.prompts;
     sums.bytes = turn.bytes;
     sums.peak_bytes = std::max(sums.peak_bytes, turn.peak_bytes);
   }
@@ -62,7 +63,7 @@ std::string stretches_table(const PlayedTalk& played) {
 
 std::string sums_table(const PlayedTalk& played) {
   Rows rows = {{"", "total s", "to first token", "generating", "rebuilding", "clustered", "selected", "opened",
-                "decoded", "at the end", "peak"}};
+                "decoded", "of prompts", "at the end", "peak"}};
   for (const WayTimes& way : played.ways) {
     const Sums sums = sums_of(way);
     rows.push_back({way.name, fmt::format("{:.1f}", sums.seconds), fmt::format("{:.1f}", sums.first_token),
@@ -70,6 +71,7 @@ std::string sums_table(const PlayedTalk& played) {
     for (const size_t count : {sums.clustered, sums.selected, sums.opened})
       rows.back().push_back(in_episodes(way) ? fmt::format("{}", count) : "");
     rows.back().push_back(fmt::format("{}", sums.decoded));
+    rows.back().push_back(in_episodes(way) ? fmt::format("{}", sums.prompts) : "");
     rows.back().push_back(format_bytes(sums.bytes));
     rows.back().push_back(format_bytes(sums.peak_bytes));
   }
@@ -102,7 +104,7 @@ std::string break_even_table(const PlayedTalk& played) {
 Json columns(const WayTimes& way) {
   Json turns = Json::object();
   for (const char* name : {"seconds", "prepare", "read", "generate", "finish", "first_token", "rebuild", "clustered",
-                           "selected", "opened", "episode", "talk_tokens", "decoded", "bytes", "peak_bytes"})
+                           "selected", "opened", "episode", "talk_tokens", "decoded", "prompts", "bytes", "peak_bytes"})
     turns[name] = Json::array();
   for (const TurnCost& turn : way.turns) {
     turns["seconds"].push_back(turn.total());
@@ -118,6 +120,7 @@ Json columns(const WayTimes& way) {
     turns["episode"].push_back(turn.episode);
     turns["talk_tokens"].push_back(turn.talk_tokens);
     turns["decoded"].push_back(turn.decoded);
+    turns["prompts"].push_back(turn.prompts);
     turns["bytes"].push_back(turn.bytes);
     turns["peak_bytes"].push_back(turn.peak_bytes);
   }
@@ -148,6 +151,7 @@ Json turns_json(const PlayedTalk& played) {
                     {"selected", sums.selected},
                     {"opened", sums.opened},
                     {"decoded", sums.decoded},
+                    {"prompts", sums.prompts},
                     {"bytes", sums.bytes},
                     {"peak_bytes", sums.peak_bytes},
                     {"turns", columns(way)}});

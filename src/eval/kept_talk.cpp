@@ -101,7 +101,7 @@ class EpisodicTalk : public KeptTalk {
 
  protected:
   std::vector<int32_t> prepare(const std::string& message, TurnCost& cost) override {
-    const int64_t before = chat_.memory().tokens_read();
+    const int64_t before = chat_.memory().tokens_read(), prompts_before = chat_.memory().prompt_tokens();
     const EpisodicChat::Question question = chat_.begin_turn(message, [&](int64_t, int64_t) { watch_peak(); });
     sequence_ = question.episode.sequence;
     cost.clustered = question.clustered;
@@ -109,6 +109,7 @@ class EpisodicTalk : public KeptTalk {
     cost.opened = question.episode.opened && begun();
     cost.episode = question.episode.episode;
     cost.decoded += chat_.memory().tokens_read() - before;
+    cost.prompts = chat_.memory().prompt_tokens() - prompts_before;
     return question.tokens;
   }
   int32_t read(std::span<const int32_t> tokens) override {

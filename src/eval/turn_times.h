@@ -26,6 +26,7 @@ struct TurnCost {
   int episode = 0;          // that answered; 0 for other ways
   int64_t talk_tokens = 0;  // of the talk after the turn, the same in all ways
   int64_t decoded = 0;      // in this turn, whatever for
+  int64_t prompts = 0;      // of those, in prompts that tokens are judged by
   size_t bytes = 0;         // of all caches after the turn
   size_t peak_bytes = 0;    // and the most during it
 

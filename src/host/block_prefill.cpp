@@ -198,6 +198,7 @@ void BlockPrefill::score_prompt() {
     for (int head = 0; head < cache.geometry().layers[layer].kv_heads; ++head)
       scores_[layer].push_back(scores_of(int(layer), head, ScoreReduction::most));
   }
+  prompt_tokens_ += int64_t(prompt.size());
   const ScopedSequence reader(cache, cache.fork(sequence_));
   decode(reader.id(), prompt, [&](int layer, const AttentionRows& rows, int64_t first) {
     for (size_t head = 0; head < scores_[size_t(layer)].size(); ++head)

@@ -67,6 +67,7 @@ class BlockPrefill {
   // Most bytes that this sequence took at any moment, its prompt included.
   size_t peak_bytes() const { return peak_bytes_; }
   int64_t tokens_read() const { return tokens_read_; }  // with prompts
+  int64_t prompt_tokens() const { return prompt_tokens_; }
 
  private:
   using ObserveQueries = std::function<void(int layer, const AttentionRows& rows, int64_t first)>;
@@ -90,7 +91,7 @@ class BlockPrefill {
   std::vector<std::vector<float>> queries_;           // [layers], of the window: [tokens, heads, key_dim]
   int64_t queries_start_ = 0;                         // position of the first
   size_t peak_bytes_ = 0;
-  int64_t tokens_read_ = 0;
+  int64_t tokens_read_ = 0, prompt_tokens_ = 0;
 };
 
 }  // namespace kvasir

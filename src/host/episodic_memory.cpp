@@ -119,13 +119,18 @@ void EpisodicMemory::read_episodes(const std::function<void(int64_t, int64_t)>& 
     const std::unique_ptr<BlockPrefill> prefill = shared.fork(selection(episode));
     for (size_t first = done; first < all.size();) first = append(*prefill, first, episode);
     prefill->finish();
-    tokens_read_ += prefill->tokens_read();
-    peak_bytes_ = std::max(peak_bytes_, prefill->peak_bytes());
+    count(*prefill);
     sequences_.push_back(-1);
     revisions_.push_back(0);
     seal(episode, prefill->sequence());
   }
-  tokens_read_ += shared.tokens_read();
+  count(shared);
+}
+
+void EpisodicMemory::count(const BlockPrefill& prefill) {
+  tokens_read_ += prefill.tokens_read();
+  prompt_tokens_ += prefill.prompt_tokens();
+  peak_bytes_ = std::max(peak_bytes_, prefill.peak_bytes());
 }
 
 // In place of what the episode had.
@@ -275,8 +280,7 @@ void EpisodicMemory::refresh(int episode, std::span<const int32_t> missing) {
   BlockPrefill prefill(reading_, selection(episode), built);
   prefill.append(missing);
   prefill.finish();
-  tokens_read_ += prefill.tokens_read();
-  peak_bytes_ = std::max(peak_bytes_, prefill.peak_bytes());
+  count(prefill);
   seal(episode, prefill.sequence());
 }
 

@@ -126,9 +126,10 @@ class EpisodicMemory {
   // Whether an episode that holds the whole past would have to drop some of it: it is over its budgets by more than a
   // block.
   bool outgrown() const;
-  size_t bytes() const;                                 // of all episodes' caches, shared pages once
-  size_t peak_bytes() const { return peak_bytes_; }     // most that one episode took while it was read, in 16 bits
-  int64_t tokens_read() const { return tokens_read_; }  // decoded so far, prompts included
+  size_t bytes() const;                                     // of all episodes' caches, shared pages once
+  size_t peak_bytes() const { return peak_bytes_; }         // most that one episode took while it was read, in 16 bits
+  int64_t tokens_read() const { return tokens_read_; }      // decoded so far, prompts included
+  int64_t prompt_tokens() const { return prompt_tokens_; }  // of those, in prompts that tokens are judged by
 
  private:
   // How things were before begin_turn.
@@ -147,6 +148,7 @@ class EpisodicMemory {
   void keep_turn();
   SelectionOptions selection(int episode) const;
   void seal(int episode, SequenceId built);
+  void count(const BlockPrefill& prefill);
   void refresh(int episode, std::span<const int32_t> missing);
   void open_episode(const std::string& query, std::vector<float> embedding);
   void shrink();
@@ -165,7 +167,7 @@ class EpisodicMemory {
   uint64_t last_revision_ = 0;
   std::optional<Before> before_;
   size_t peak_bytes_ = 0;
-  int64_t tokens_read_ = 0;
+  int64_t tokens_read_ = 0, prompt_tokens_ = 0;
 };
 
 }  // namespace kvasir

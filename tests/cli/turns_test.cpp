@@ -75,6 +75,10 @@ TEST_F(TurnsCommand, EveryWayDoesTheSameTurns) {
     // All but the last token; the last answer's last one would come with the next message.
     EXPECT_EQ(full.at("decoded").get<int64_t>(), tokens[11].get<int64_t>() - 1);
     EXPECT_GT(episodes.at("decoded"), full.at("decoded"));
+    EXPECT_GT(episodes.at("prompts"), 0);
+    EXPECT_LT(episodes.at("prompts").get<int64_t>(),
+              episodes.at("decoded").get<int64_t>() - full.at("decoded").get<int64_t>());
+    EXPECT_EQ(full.at("prompts"), 0);
     EXPECT_GT(episodes.at("clustered"), 0);
     EXPECT_GT(episodes.at("rebuild"), 0.0);
     EXPECT_EQ(full.at("rebuild"), 0.0);
